@@ -3,64 +3,32 @@
 A check is a function of `(initial_state, final_state, answer)` that returns True or False.
 """
 
-from collections.abc import Sequence
-
 import orjson
 
-from trajsmith.environments.foreign import run_source
-from trajsmith.environments.programs import StateChange
+from trajsmith.environments.function_program import FunctionProgram
 from trajsmith.environments.session import ToolResult
-from trajsmith.records import (
-    Actor,
-    EnvironmentFault,
-    EnvironmentSpec,
-    InputError,
-    JsonObject,
-    ToolSpec,
-    content_hash,
-    environment_boundary,
-)
+from trajsmith.records import Actor, EnvironmentFault, JsonObject, environment_boundary
 
 _TOOL = "check"
 
 
-class CheckProgram:
-    """One check function; an episode has no state."""
+class CheckProgram(FunctionProgram):
+    """One check function."""
 
     def __init__(self, name: str, source: str, function: str) -> None:
-        check = vars(run_source(source, f"{name}.py", "check_code")).get(function)
-        if not callable(check):
-            raise InputError(f"check {name}: its code has no function {function!r}")
-        schema: JsonObject = {"type": "object", "properties": {"initial": {}, "final": {}, "answer": {}}}
-        self._function = check
-        self.notes: list[str] = []
-        self.spec = EnvironmentSpec(
-            name=name,
-            version=content_hash(source, 16),
-            description="A check function.",
-            tools=(ToolSpec(server=name, name=_TOOL, input_schema=schema),),
-            source="check",
-        )
-
-    def states(self, seed: int) -> list[JsonObject]:
-        return [{}]
-
-    def start(self, state: bytes, changes: Sequence[StateChange] = ()) -> "CheckProgram":
-        return self
+        says = f"check {name}: its code has no function {function!r}"
+        super().__init__(name, source, function, _TOOL, says, ("initial", "final", "answer"))
 
     def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Run it; only True and False are verdicts, and only of a function that leaves alone what it is given."""
         before = orjson.dumps(arguments)
         with environment_boundary(self.spec.name, tool):
-            verdict = self._function(arguments["initial"], arguments["final"], arguments["answer"])
+            verdict = self.function(arguments["initial"], arguments["final"], arguments["answer"])
         if _dumped(arguments) != before:
             raise EnvironmentFault("state", self.spec.name, "the check changed its arguments", tool)
         if verdict is not True and verdict is not False:
             raise EnvironmentFault("output_schema", self.spec.name, "a check must return True or False", tool)
         return ToolResult({"result": verdict})
-
-    def changes(self) -> list[StateChange]:
-        return []
 
 
 def _dumped(arguments: JsonObject) -> bytes:

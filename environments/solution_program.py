@@ -5,23 +5,13 @@ host makes the call and runs the function again: the code itself never reaches a
 """
 
 import contextlib
-from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
-from trajsmith.environments.foreign import run_source
-from trajsmith.environments.programs import StateChange
+from trajsmith.environments.function_program import FunctionProgram
 from trajsmith.environments.session import ToolResult
-from trajsmith.records import (
-    Actor,
-    EnvironmentSpec,
-    InputError,
-    JsonObject,
-    ToolSpec,
-    content_hash,
-    environment_boundary,
-)
+from trajsmith.records import Actor, JsonObject, environment_boundary
 
 TOOL = "solve"
 MOST_CALLS = 200
@@ -32,29 +22,12 @@ class _Pending(BaseException):
     """The program asks for a call that nobody has made yet; no handler for `Exception` in it stops this."""
 
 
-class SolutionCode:
-    """One program; an episode has no state."""
+class SolutionCode(FunctionProgram):
+    """One program."""
 
     def __init__(self, name: str, source: str) -> None:
-        solve = vars(run_source(source, f"{name}.py", "solution_code")).get("solve")
-        if not callable(solve):
-            raise InputError(f"program {name}: its code has no function solve(call)")
-        schema: JsonObject = {"type": "object", "properties": {"recorded": {}}}
-        self._solve = solve
-        self.notes: list[str] = []
-        self.spec = EnvironmentSpec(
-            name=name,
-            version=content_hash(source, 16),
-            description="A solution program.",
-            tools=(ToolSpec(server=name, name=TOOL, input_schema=schema),),
-            source="solution",
-        )
-
-    def states(self, seed: int) -> list[JsonObject]:
-        return [{}]
-
-    def start(self, state: bytes, changes: Sequence[StateChange] = ()) -> "SolutionCode":
-        return self
+        says = f"program {name}: its code has no function solve(call)"
+        super().__init__(name, source, "solve", TOOL, says, ("recorded",))
 
     def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Run a program on a recording; the result holds the calls that it made, and its answer or its next call."""
@@ -73,11 +46,8 @@ class SolutionCode:
 
         answer = None
         with environment_boundary(self.spec.name, tool), contextlib.suppress(_Pending):
-            answer = self._solve(call)
+            answer = self.function(call)
         return ToolResult({"calls": calls, "pending": pending[0] if pending else None, "answer": answer})
-
-    def changes(self) -> list[StateChange]:
-        return []
 
 
 def load(payload: JsonObject) -> SolutionCode:

@@ -1,24 +1,45 @@
-"""Evaluation of models on tasks: episodes on live environments, scores with intervals."""
+"""Evaluation of models on tasks: episodes on live environments, scores with intervals, difficulty by solvers."""
 
 from trajsmith.evals.benchmarks import BENCHMARKS, Benchmark, BenchmarkName
+from trajsmith.evals.difficulty import (
+    ATTEMPTS,
+    UNMEASURED,
+    TaskDifficulty,
+    measure_difficulty,
+    read_attempts,
+)
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
 from trajsmith.evals.evaluate import EvalSettings, evaluate, read_episodes
+from trajsmith.evals.readings import AmbiguousTask, TaskReading, find_ambiguous_tasks
 from trajsmith.evals.scores import Score, compute_wilson_interval, score_episodes
+from trajsmith.evals.solvers import ModelSolver, ScriptedSolver, Solver, attempt_task
 from trajsmith.evals.transcripts import PlayedEpisode, is_evaluation, read_transcripts, store_tasks, write_gallery
 
 __all__ = [
+    "ATTEMPTS",
     "BENCHMARKS",
+    "UNMEASURED",
+    "AmbiguousTask",
     "Benchmark",
     "BenchmarkName",
     "Episode",
     "EvalContext",
     "EvalSettings",
+    "ModelSolver",
     "PlayedEpisode",
     "Score",
+    "ScriptedSolver",
+    "Solver",
+    "TaskDifficulty",
+    "TaskReading",
+    "attempt_task",
     "compute_wilson_interval",
     "evaluate",
+    "find_ambiguous_tasks",
     "is_evaluation",
+    "measure_difficulty",
     "play_episode",
+    "read_attempts",
     "read_episodes",
     "read_transcripts",
     "score_episodes",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
-from pydantic import ValidationError
 
 from trajsmith.evals.evaluate import await_all
 from trajsmith.evals.observations import OBSERVATIONS, EpisodeObservation, write_observations
@@ -16,8 +15,7 @@ from trajsmith.evals.suites.players import SuitePlay, SuitePlayer
 from trajsmith.evals.suites.suite import Suite, SuiteTask
 from trajsmith.evals.wrong_steps import WrongStep
 from trajsmith.records import FrozenModel, InputError, ModelFault
-from trajsmith.records.journal import AppendFile, read_lines
-from trajsmith.records.record import format_first_error
+from trajsmith.records.journal import AppendFile, count_records, read_entries
 from trajsmith.records.storage import storage_boundary, write_whole_file
 
 PLAYS, QUESTION, RESULTS = "plays.jsonl", "question.json", "results.json"
@@ -74,7 +72,7 @@ async def run_suite(
         RunError: The results cannot be written, or the suite ended.
     """
     _check_question(out, question)
-    done = {one.task: one for one in read_plays(out / PLAYS) if one.passed is not None}
+    done = {one.task: one for one in read_entries(out / PLAYS, BenchPlay) if one.passed is not None}
     gate = asyncio.Semaphore(concurrency)
 
     async def one(task: SuiteTask, file: AppendFile, number: int) -> None:
@@ -109,26 +107,11 @@ async def _judge(suite: Suite, task: SuiteTask, player: SuitePlayer, run: str) -
     return BenchPlay(task=task.id, category=task.category, passed=not error, error=error, play=play)
 
 
-def read_plays(file: Path) -> list[BenchPlay]:
-    """Read the judged tasks of a folder.
-
-    Raises:
-        InputError: A line is something else.
-    """
-    plays = []
-    for number, line, _ in read_lines(file):
-        try:
-            plays.append(BenchPlay.model_validate_json(line))
-        except ValidationError as error:
-            raise InputError(f"{file}:{number}: {format_first_error(error)}") from error
-    return plays
-
-
 def _check_question(out: Path, question: dict[str, str]) -> None:
     file = out / QUESTION
     with storage_boundary(out):
         out.mkdir(parents=True, exist_ok=True)
-    if file.is_file() and orjson.loads(file.read_bytes()) != question and read_plays(out / PLAYS):
+    if file.is_file() and orjson.loads(file.read_bytes()) != question and count_records(out / PLAYS):
         raise InputError(f"{out} holds results of another model or benchmark: name another folder with --out")
     write_whole_file(file, orjson.dumps(question))
 

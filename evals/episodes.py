@@ -9,11 +9,13 @@ from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import ChatModel
 from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, Record, Task, Trajectory, Verdict
-from trajsmith.usersim import Dialogue, ModelAgent, PlaySettings, UserFactory, build_scripted_user
+from trajsmith.usersim import AgentRole, Dialogue, ModelAgent, PlaySettings, UserFactory, build_scripted_user
 from trajsmith.verify import CodeCheckRunner, verify_trajectory
 
 PASSING = frozenset({"timeout", "connection", "rate_limit", "server"})
 """Faults of a model's server that may be gone at the next try."""
+UNSCORED = frozenset({"environment_error", "undecided", "user_error"})
+"""Outcomes that say nothing of the agent."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,26 @@ async def play_episode(
     Raises:
         EnvironmentFault: The environment does not start.
     """
-    state = ground.state(task.initial_state)
     agent = ModelAgent(model, ground.spec, task, play, sample, under_test=True, past_reasoning=past_reasoning)
+    trajectory, verdict = await play_agent(task, ground, agent, play, sample, users, played)
+    return _episode(task, trajectory, verdict, agent, sample), trajectory, verdict
+
+
+async def play_agent(
+    task: Task,
+    ground: EvalContext,
+    agent: AgentRole,
+    play: PlaySettings,
+    sample: int,
+    users: UserFactory = build_scripted_user,
+    played: Callable[[], None] = lambda: None,
+) -> tuple[Trajectory, Verdict]:
+    """Play and judge one episode with any agent; see `play_episode`.
+
+    Raises:
+        EnvironmentFault: The environment does not start.
+    """
+    state = ground.state(task.initial_state)
     user = users(task, ground.spec, ground.wording, state, sample)
     session = await ground.source.open()
     try:
@@ -89,25 +109,33 @@ async def play_episode(
         verdict = await verify_trajectory(task, trajectory, state, session, None, ground.code, ground.wording)
     finally:
         await session.close()
-    return _episode(task, trajectory, verdict, agent, sample), trajectory, verdict
+    return trajectory, verdict
 
 
 def _episode(task: Task, trajectory: Trajectory, verdict: Verdict, agent: ModelAgent, sample: int) -> Episode:
-    unscored = verdict.outcome in ("environment_error", "undecided", "user_error")
-    share = sum(check.passed is True for check in verdict.checks) / max(1, len(verdict.checks))
     return Episode(
         task_id=task.id,
         environment=trajectory.environment,
         variant=task.variant,
         sample=sample,
-        passed=None if unscored else verdict.accepted,
-        checks=round(share, 4),
+        passed=score_verdict(verdict),
+        checks=compute_check_share(verdict),
         error=classify_error(task, trajectory, verdict, agent.failure),
         turns=len(trajectory.turns),
         calls=len(trajectory.events),
         tokens=agent.tokens,
         trajectory_id=trajectory.id,
     )
+
+
+def score_verdict(verdict: Verdict) -> bool | None:
+    """Return whether an episode passed; None if the environment, the user or the model's server failed."""
+    return None if verdict.outcome in UNSCORED else verdict.accepted
+
+
+def compute_check_share(verdict: Verdict) -> float:
+    """Return the share of the checks that passed."""
+    return round(sum(check.passed is True for check in verdict.checks) / max(1, len(verdict.checks)), 4)
 
 
 def classify_error(task: Task, trajectory: Trajectory, verdict: Verdict, failure: str | None) -> str:
@@ -120,7 +148,7 @@ def classify_error(task: Task, trajectory: Trajectory, verdict: Verdict, failure
         return ""
     if trajectory.stop_reason == "model_fault":
         return f"model_{trajectory.fault}"
-    if verdict.outcome in ("environment_error", "undecided", "user_error"):
+    if verdict.outcome in UNSCORED:
         return verdict.outcome
     if failure is not None:
         return failure

@@ -4,13 +4,9 @@ import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from trajsmith.evals.transcripts import PlayedEpisode
 from trajsmith.evals.wrong_steps import WrongStep, find_first_wrong_step
-from trajsmith.records import FrozenModel, InputError, Task, Trajectory
-from trajsmith.records.journal import read_lines
-from trajsmith.records.record import format_first_error
+from trajsmith.records import FrozenModel, Task, Trajectory
 
 OBSERVATIONS = "observations.jsonl"
 """File in which benchmarks leave their episodes for a diagnosis."""
@@ -109,18 +105,3 @@ def write_observations(file: Path, observations: Iterable[EpisodeObservation]) -
 
     lines = (one.model_dump_json(exclude_defaults=True).encode() + b"\n" for one in observations)
     write_whole_file(file, b"".join(lines))
-
-
-def read_observations(file: Path) -> list[EpisodeObservation]:
-    """Read a file of observations.
-
-    Raises:
-        InputError: A line is something else.
-    """
-    observations = []
-    for number, line, _ in read_lines(file):
-        try:
-            observations.append(EpisodeObservation.model_validate_json(line))
-        except ValidationError as error:
-            raise InputError(f"{file}:{number}: {format_first_error(error)}") from error
-    return observations

@@ -26,6 +26,7 @@ COLUMN_MEANING: dict[str, str] = {
     "source": "Where the task started: `chain`, `program` or `long`.",
     "language": "`scripted`, or the model that wrote the task.",
     "difficulty": "0 (one call, nothing hidden) to 1.",
+    "pass_rates": "Share of plays that passed, by solver (`trajsmith calibrate`); empty if none played the task.",
     "turns": "Requests of the user.",
     "tool_calls": "Calls of the agent.",
     "messages": "OpenAI messages; `arguments` are objects, keys without a value are absent.",

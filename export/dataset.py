@@ -21,6 +21,7 @@ COLUMNS: dict[str, str] = {
     "source": "string",
     "language": "string",
     "difficulty": "float64",
+    "pass_rates": "json",
     "turns": "int64",
     "tool_calls": "int64",
     "messages": "list of json",

@@ -40,6 +40,7 @@ class MultiFormatWriter:
         split: How rows are divided.
         settings: What the formats are told.
         rows_per_shard: Rows per Parquet file.
+        pass_rates: Task to the pass rates of the solvers that played it.
 
     Raises:
         InputError: A format is unknown, or a target is a file.
@@ -53,6 +54,7 @@ class MultiFormatWriter:
         split: SplitSettings,
         settings: FormatSettings,
         rows_per_shard: int = 2000,
+        pass_rates: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
         self.formats = {name: FORMATS.get(name) for name in targets}
         self.writers = {
@@ -67,6 +69,7 @@ class MultiFormatWriter:
         self._settings = settings
         self._done: dict[str, str] = {}
         self._shown: ToolSchemaCache = {}
+        self._pass_rates = pass_rates or {}
         self._comparing = [name for name, export_format in self.formats.items() if export_format.compares]
         self._accepted: list[ExportItem] = []
         """Of the newest task."""
@@ -102,7 +105,7 @@ class MultiFormatWriter:
     def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, spec: EnvironmentSpec) -> None:
         """Write one accepted trajectory in every format; a format that refuses it counts the reason."""
         try:
-            row = build_row(task, trajectory, verdict, spec, self._shown)
+            row = build_row(task, trajectory, verdict, spec, self._shown, self._pass_rates.get(task.id))
         except RecordDropped as drop:
             _log.debug("row %s refused by all formats: %s", trajectory.id, drop)
             for reasons in self.dropped.values():

@@ -1,6 +1,6 @@
 """One accepted trajectory as one training row: TRL's conversational form, with the verdict beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trajsmith.records import (
     TOOL_SEARCH,
@@ -31,10 +31,12 @@ def build_row(
     verdict: Verdict,
     spec: EnvironmentSpec,
     shown: ToolSchemaCache | None = None,
+    pass_rates: Mapping[str, float] | None = None,
 ) -> JsonObject:
     """The row of one trajectory, without the calls that the verdict takes out and without trailing user messages.
 
     Keys that have no value are absent, never null: a chat template prints a null key, and the model learns it.
+    `pass_rates` are those of the solvers that played the task.
 
     Raises:
         RecordDropped: A chat template or a trainer would damage the row without a word; the reason says how.
@@ -53,6 +55,7 @@ def build_row(
         "source": task.source or "chain",
         "language": task.language,
         "difficulty": task.difficulty,
+        "pass_rates": dict(pass_rates or {}),
         "turns": len(trajectory.turns),
         "tool_calls": calls,
         "messages": messages,

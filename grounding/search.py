@@ -258,7 +258,10 @@ class GroundingSearch:
         return False
 
     def _limit_to_words(self, plan: ArgumentPlan, step: ScenarioStep | None) -> None:
-        """Leave a goal the optional arguments that one of its sentences names."""
+        """Leave a goal the optional arguments that one of its sentences names, surely where all of the story's do.
+
+        Who goes abroad soon says from which day the pass is to run.
+        """
         texts = step.texts if step is not None and step.has_words else self.ground.assigner.list_texts(plan.tool)
         if not texts:
             return
@@ -266,7 +269,8 @@ class GroundingSearch:
         fitting = [slots for slots in map(list_slots, texts) if slots.issuperset(bound)]
         slots = self.rng.choice(fitting) if fitting else set()
         plan.leave_out([path for path in plan.optional if get_argument_name(path) not in slots])
-        plan.share = max(plan.share, SAID)
+        always = set.intersection(*map(set, fitting)) if step is not None and fitting else set()
+        plan.share = 1.0 if any(get_argument_name(path) in always for path in plan.optional) else max(plan.share, SAID)
 
     def _list_step_calls(self) -> dict[str, StepCall]:
         """The scenario's steps that were called, by name."""

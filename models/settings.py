@@ -14,8 +14,8 @@ HOSTED_URL = "https://api.openai.com/v1"
 HOSTED_KEY = "OPENAI_API_KEY"
 SCRIPTED = "scripted"
 
-Role = Literal["writer", "user", "agent", "judge", "classify", "refine"]
-ROLES: tuple[Role, ...] = ("writer", "user", "agent", "judge", "classify", "refine")
+Role = Literal["writer", "checker", "user", "agent", "judge", "classify", "refine"]
+ROLES: tuple[Role, ...] = ("writer", "checker", "user", "agent", "judge", "classify", "refine")
 DIALOGUE: tuple[Role, ...] = ("user", "agent")
 """Roles whose every request waits for the answer to the one before."""
 Parameter = Literal["temperature", "top_p", "max_tokens", "seed", "stop", "tool_choice"]
@@ -159,6 +159,8 @@ class RolesSettings(FrozenModel):
 
     writer: RoleEntry = RoleSettings()
     """Persona, scenario, query writing and refinement."""
+    checker: RoleEntry = RoleSettings()
+    """Checklists of tasks and check functions, beside the derived checks; scripted writes none."""
     user: RoleEntry = RoleSettings()
     """The simulated user."""
     agent: RoleEntry = RoleSettings()
@@ -173,6 +175,7 @@ class RolesSettings(FrozenModel):
     def of(self, role: Role) -> RoleSettings:
         entries: dict[Role, RoleSettings] = {
             "writer": self.writer,
+            "checker": self.checker,
             "user": self.user,
             "agent": self.agent,
             "judge": self.judge,

@@ -21,6 +21,9 @@ _FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The 
 """Beginnings that stand for themselves: "Oh good. The thing is, ..."."""
 _REACTION = re.compile(r"(?:OK|Okay|Good|Great|Fine|Thanks|Thank you|All right|Ah|Oh)\b(?=,|\.|!| thanks)")
 """Beginnings of a request that react to what was said before."""
+_SETBACK = re.compile(r"(?:No|Wait|Hang on|Sorry|Oh|Actually|Stop)\b")
+"""Beginnings of a request that takes back what came before: nobody says "Very good, no, wait, ..."."""
+_GREETING = re.compile(r"(?:hi|hiya|hello|hey|heya|yo|look|good (?:day|morning|afternoon|evening))\b", re.IGNORECASE)
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
 
@@ -180,6 +183,8 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
         small: It goes on in lower case whatever the opening ends with: "And ...".
     """
     if (opening.endswith((",", ":")) or _REACTION.match(opening)) and _REACTION.match(text):
+        return text
+    if opening.endswith(",") and _SETBACK.match(text) and not _GREETING.match(opening):
         return text
     if opening.endswith(",") and _FRESH_START.match(text):
         opening = f"{opening[:-1]}."

@@ -54,16 +54,15 @@ def _name_daypart(now: date) -> str:
     return "morning" if now.hour < 12 else "afternoon" if now.hour < 18 else "evening"
 
 
-def draw_turn_opening(persona: Persona, before: GoldCall, rng: random.Random, used: set[str] | None = None) -> str:
+def draw_turn_opening(persona: Persona, outcome: Outcome, rng: random.Random, used: set[str] | None = None) -> str:
     """A short reaction before the next request, rather not one of those `used` before; often none.
 
     Args:
         persona: Who speaks.
-        before: What the turn before came to: its last call.
+        outcome: What the turn before came to.
         rng: Source of randomness.
         used: Patterns that were drawn before.
     """
-    outcome = find_outcome(before)
     if rng.random() >= REACTING[outcome]:
         return ""
     return draw_pattern(getattr(get_user_voice(persona.style).reactions, outcome), rng, used)
@@ -108,6 +107,12 @@ def render_message(
     """A message as this user types it: small letters and slips, where their register has them."""
     exact = {str(fact.value) for fact in known if isinstance(fact.value, str)}
     return apply_surface(text, get_user_voice(persona.style), exact, rng, slipped)
+
+
+def add_sentence(query: str, sentence: str, persona: Persona, rng: random.Random) -> str:
+    """Return a message with one more sentence, typed as this user types; the one before it gets its full stop."""
+    stop = "" if query.endswith((".", "?", "!")) else "."
+    return f"{query}{stop} {render_message(sentence, persona, (), rng)}"
 
 
 def _find_names(paths: Sequence[str], state: JsonObject) -> list[str]:

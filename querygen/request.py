@@ -310,7 +310,8 @@ class RequestWriter:
         if not number or _LINKED.match(sentence) or _ADDED.search(sentence):
             return sentence
         names = tuple(str(fact.value) for fact in self.known.values() if isinstance(fact.value, str) and fact.value)
-        link = draw_pattern(self.voice.links, self.rng, self.frames)
+        links = [link for link in self.voice.links if ":" not in sentence or ":" not in link]
+        link = draw_pattern(links or self.voice.links, self.rng, self.frames)
         return capitalize_first(join_opening(link.removesuffix("{}").strip(), sentence, names, small=True))
 
     def _want(self, phrase: str, number: int) -> str:

@@ -18,7 +18,7 @@ from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWordi
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.parallel_calls import find_parallel_calls
 from trajsmith.querygen.partition import find_goals, partition_calls, partition_scenario, raise_joins
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, make_persona, render_query
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.programs.write import write_program_parts
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
@@ -47,6 +47,7 @@ from trajsmith.records import (
     derive_seed,
     list_answer_facts,
 )
+from trajsmith.verify import WrittenCheckSettings
 from trajsmith.verify.check_audit import AuditSettings
 
 
@@ -74,6 +75,8 @@ class WriteSettings(FrozenModel):
     """How a model writes, where the writer is one."""
     audit: AuditSettings = AuditSettings()
     """How the checks of every task are tested."""
+    checks: WrittenCheckSettings = WrittenCheckSettings()
+    """Check functions that a model writes, where `roles.checker` names one."""
 
 
 class TaskWriter:
@@ -248,9 +251,9 @@ class TaskWriter:
             withhold = mode == "conversation" and rng.random() < self.settings.withhold and len(goals) < 2
             steps = story.list_steps(goals) if story else ()
             request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
-            before = grounded.calls[start - 1]
+            outcome = find_outcome(grounded.calls[start - 1])
             opening = (
-                draw_turn_opening(persona, before, rng, writer.frames) if start else draw_greeting(persona, state, rng)
+                draw_turn_opening(persona, outcome, rng, writer.frames) if start else draw_greeting(persona, state, rng)
             )
             known.update((key, fact) for key, fact in writer.row_facts.items() if key not in known)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))

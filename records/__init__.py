@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trajsmith.records.answers import AnswerFact, RequestedInfo
+    from trajsmith.records.attempt import Difficulty, SolverAttempt
     from trajsmith.records.bounds import PlainName, Seed
     from trajsmith.records.canonical import (
         JsonObject,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "answers": "AnswerFact RequestedInfo",
+    "attempt": "Difficulty SolverAttempt",
     "bounds": "PlainName Seed",
     "canonical": (
         "JsonObject JsonValue canonical_json compute_entry_weight compute_part_digest compute_parts_digest "
@@ -149,6 +151,7 @@ __all__ = [
     "ConfirmationRule",
     "Constant",
     "Dependency",
+    "Difficulty",
     "EnvironmentFault",
     "EnvironmentSpec",
     "FaultSummary",
@@ -187,6 +190,7 @@ __all__ = [
     "RunError",
     "Seed",
     "Selector",
+    "SolverAttempt",
     "SourcePath",
     "SourceReference",
     "StageSummary",

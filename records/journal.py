@@ -74,6 +74,19 @@ def read_records(path: Path, model: type[AnyRecord], skip: int = 0) -> Iterator[
             yield model.from_line(line, f"{path}:{number}" + ("" if line.endswith(b"\n") else " (last line, torn?)"))
 
 
+def read_entries(path: Path, model: type[Entry]) -> Iterator[Entry]:
+    """Stream the whole lines of a file as entries, without a torn last one; none if there is no file.
+
+    Raises:
+        InputError: A line is something else; the text names file and line.
+    """
+    for number, line, _ in read_lines(path):
+        try:
+            yield model.model_validate_json(line)
+        except ValidationError as error:
+            raise InputError(f"{path}:{number}: {format_first_error(error)}") from error
+
+
 def count_records(path: Path) -> int:
     """Return the number of records in a JSON Lines file; 0 if there is no file."""
     if not path.is_file():

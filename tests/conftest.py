@@ -5,8 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
+
+# Examples are the same in every run, and a slow machine is no failure.
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 sys.path.insert(0, str(Path(__file__).parent / "language_server"))
 

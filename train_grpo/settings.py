@@ -14,8 +14,11 @@ from trajsmith.verify.rewards import RewardName
 class PassRateSettings(FrozenModel):
     """Band of pass rates in which tasks are trained on."""
 
-    evaluation: Path
+    evaluation: Path | None = None
     """Folder that `trajsmith eval` wrote: the model that the training starts from, on tasks of its split `train`."""
+    solver: str | None = None
+    """In place of an evaluation: a solver that `trajsmith calibrate` let play the tasks of the run; `all` is the mean
+    of all solvers."""
     low: float = Field(0.1, ge=0, le=1)
     high: float = Field(0.9, ge=0, le=1)
     measure: Literal["passed", "checks"] = "passed"
@@ -25,6 +28,8 @@ class PassRateSettings(FrozenModel):
     def _low_before_high(self) -> Self:
         if self.low > self.high:
             raise ValueError(f"low: {self.low:g} is above high: {self.high:g}")
+        if (self.evaluation is None) == (self.solver is None):
+            raise ValueError("name either an evaluation or a solver")
         return self
 
 

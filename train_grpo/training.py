@@ -66,7 +66,7 @@ def train(
     if not tasks:
         raise InputError(f"{config.run} has no tasks in split 'train'")
     if config.pass_rates is not None:
-        tasks = select_by_pass_rate(tasks, config.pass_rates)
+        tasks = select_by_pass_rate(tasks, config.pass_rates, config.run)
     tokenizer = open_training_tokenizer(config.model)
     own = background or BackgroundLoop()
     try:

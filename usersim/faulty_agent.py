@@ -74,6 +74,16 @@ class FaultSettings(FrozenModel):
     wrong_search: float = Field(0.15, ge=0, le=1)
     """The same, after a search for something else."""
 
+    @property
+    def chance(self) -> float:
+        """Return the probability of a mistake in one dialogue that gives an opportunity for one."""
+        return min(1.0, float(sum(self.model_dump(exclude={IGNORED_VARIANT, *SEARCH_FAULTS}).values())))
+
+    def scale(self, chance: float) -> "FaultSettings":
+        """Return the same weights with another probability of a mistake."""
+        total = sum(self.model_dump(exclude={IGNORED_VARIANT, *SEARCH_FAULTS}).values())
+        return FaultSettings(**{kind: min(1.0, chance * weight / total) for kind, weight in self.model_dump().items()})
+
 
 class FaultInjection(ScriptedAgent):
     """Mixin of scripted agents: makes one mistake of one kind."""
@@ -266,8 +276,7 @@ def build_faulty_agent(
     for kind, place in _iter_opportunities(task, wording):
         places.setdefault(kind, []).append(place)
     rates = {kind: getattr(settings, kind) for kind in sorted(places)}
-    total, wanted = sum(rates.values()), sum(settings.model_dump(exclude={IGNORED_VARIANT, *SEARCH_FAULTS}).values())
-    if not total or rng.random() >= min(1.0, wanted):
+    if not sum(rates.values()) or rng.random() >= settings.chance:
         return build_scripted_agent(task, wording, candidate, listens)
     kind = rng.choices(list(rates), weights=list(rates.values()))[0]
     if kind == IGNORED_VARIANT:

@@ -106,6 +106,10 @@ class PartialBatchAgent(VariantAgent):
             reasons.setdefault(because, []).extend([] if named else [writer.name_row(name, row)])
         refusals = load_refusals()
         sentences = []
+        telling = [because for because, names in reasons.items() if not names]
+        if len(telling) > 1:  # one sentence for all things that their reasons name
+            reasons = {"; ".join(telling): [], **{because: names for because, names in reasons.items() if names}}
+        several = len(telling) > 1
         for because, names in reasons.items():
             if self.has_told:
                 patterns = refusals.left_again if names else refusals.left_again_reason
@@ -113,6 +117,8 @@ class PartialBatchAgent(VariantAgent):
                 patterns = refusals.left_out_rule if names else refusals.left_out_reason_rule
             else:
                 patterns = refusals.left_out if names else refusals.left_out_reason
-            text = draw_pattern(patterns, self.rng, self.frames)
+            if several and not names:
+                patterns = refusals.left_out_reasons
+            text = draw_pattern(patterns, self.rng, self.frames).replace("{count}", str(len(telling)))
             sentences.append(capitalize_first(text.replace("{name}", join_words(names)).replace("{}", because)))
         return " ".join(sentences)

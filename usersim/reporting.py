@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from trajsmith.grounding import find_rows, is_end_out_of_reach, iterate_leaves
+from trajsmith.grounding import find_rows, is_end_out_of_reach, is_list_cut, iterate_leaves
 from trajsmith.grounding.names import is_identifier
 from trajsmith.phrasing import Wording, capitalize_first, get_language, is_fact_answered, pick_text
 from trajsmith.phrasing.plain_sentences import is_noun
@@ -25,6 +25,8 @@ AgentStyle = Literal["short", "plain", "explanatory"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z£\"])")
 _NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
 """What tells a name: words with a capital letter, and numbers."""
+_DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
+"""Words that a report begins with where it stands alone, not in a list."""
 DETAILED = 0.7
 """Share of reports in which an agent that explains tells more than was asked."""
 
@@ -123,7 +125,7 @@ class ReportWriter:
         ways = (first, phrases.done, phrases.detailed, phrases.brief)
         texts = [self._pick(options, values, facts) for options in ways]
         if not alone:
-            every = [pick_text([text], values, self.rng) for options in ways for text in options]
+            every = [self._render(text, values) for options in ways for text in options]
             texts = sorted([*texts, *every], key=lambda text: self._is_open(text or "", call, content))
         rendered = [text for text in texts if text]
         whole = [text for text in rendered if all(is_fact_answered(text, fact) for fact in facts)]
@@ -148,18 +150,20 @@ class ReportWriter:
     def add_limit_note(self, call: GoldCall, content: Any, text: str) -> str:
         """Return a text with a sentence that there may be more, where it tells all rows of a cut list."""
         tool = self.wording.tools.get(call.tool)
-        if tool is None or not is_end_out_of_reach(tool, call.arguments, content):
+        if tool is None or not is_list_cut(tool, call.arguments, content, "$.result"):
             return text
         rows = [row for row in content["result"] if isinstance(row, dict)]
         if not rows or not all(_is_told(row, text) for row in rows):
             return text
-        return f"{text} {self.rng.choice(get_language().reports.cut_list).format(count=len(content['result']))}"
+        words = get_language().reports
+        notes = words.cut_list if is_end_out_of_reach(tool, call.arguments, content) else words.more_pages
+        return f"{text} {self.rng.choice(notes).format(count=len(content['result']))}"
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         first, whole = None, None
         for template in sorted(self.rng.sample(list(templates), len(templates)), key=self.used.__contains__):
-            text = pick_text([template], values, self.rng)
+            text = self._render(template, values)
             if text:
                 self._templates[text] = template
             if text and all(is_fact_answered(text, fact) for fact in facts):
@@ -168,6 +172,11 @@ class ReportWriter:
                 whole = whole or text
             first = first or text
         return whole or first
+
+    def _render(self, template: str, values: dict[str, Any]) -> str | None:
+        """Return a template with its values, or None if they do not fit it; things of one state share their verb."""
+        text = pick_text([template], values, self.rng)
+        return get_language().grammar.merge_states(text) if text else None
 
     def _tells_later(self, text: str, facts: Sequence[AnswerFact]) -> bool:
         """Return True if a text tells a number that is asked for next, and not now."""
@@ -203,7 +212,7 @@ def summarize_reports(reports: Sequence[str], names: Sequence[str]) -> tuple[lis
     shared = [part for part in split[0] if len(reports) > 1 and all(part in parts for parts in split)]
     lines = []
     for parts, name in zip(split, names, strict=True):
-        line = " ".join(part for part in parts if part not in shared)
+        line = capitalize_first(_DONE.sub("", " ".join(part for part in parts if part not in shared)))
         if not line:
             line = f"{capitalize_first(name)}." if name else ""
         elif not set(_NAME_WORD.findall(name)) <= set(_NAME_WORD.findall(line)):

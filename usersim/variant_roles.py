@@ -25,6 +25,7 @@ from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_
 from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned, parse_datetime
 from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern
 from trajsmith.records import (
+    FromOutput,
     FunctionCall,
     GoldCall,
     JsonValue,
@@ -56,6 +57,7 @@ from trajsmith.usersim.variant_texts import (
 _CLOCK = re.compile(r"\b\d{1,2}:\d\d\b")
 _DAYS = re.compile(r"\b(?:days?|nights?|[A-Z][a-z]+day|early|ahead|late)\b")
 """Words by which a reason is about a day."""
+_POINTS = re.compile(r"\b(?:that|it|them|there|this)\b")
 _CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
 _AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
 
@@ -132,7 +134,8 @@ class VariantAgent(ScriptedAgent):
         because = rephrase_plainly(self.told_no or self.twist.because)
         reports = self._report_others() if self.twist.act == "offer" else ()
         act = self._name_act(forbidden) if reports and forbidden else ""
-        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, self.twist.hidden)
+        by_tools = self.twist.hidden or not self.twist.tool
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools)
         text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
@@ -142,14 +145,20 @@ class VariantAgent(ScriptedAgent):
         return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
 
     def _name_act(self, call: GoldCall) -> str:
-        """Return the plainest verb phrase for a call: the first that its values fit; where the same was done for
-        another thing of the message, the one in which the agent would ask for a yes, which says what is meant."""
-        if any(self.calls[index].tool == call.tool for index in range(len(self.results))):
-            writer = ConfirmationWriter(self.wording, self.rng, self.voice)
-            return writer.describe(call, self._identified_rows(call))
+        """Return the plainest verb phrase for a call: the first that its values fit; where that points to something and
+        another thing of the kind was spoken of, the one in which the agent would ask for a yes, which says what is
+        meant."""
         values = {name: self._spoken(call, name) for name in call.arguments}
         texts = (pick_text([text], values, self.rng) for text in self.wording.tool(call.tool).narrate)
-        return next(filter(None, texts), "") or self._phrase(call, "narrate")
+        plain = next(filter(None, texts), "") or self._phrase(call, "narrate")
+        names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
+        done = [self.calls[index] for index in range(len(self.results)) if self.calls[index].effect == "write"]
+        if any(each.tool == call.tool for each in done) or (
+            _POINTS.search(plain) and any(each.arguments.get(name) for each in done for name in names)
+        ):
+            writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+            return writer.describe(call, self._identified_rows(call))
+        return plain
 
     def _ask_for_another(self, call: GoldCall | None, because: str) -> str:
         """Return a sentence that invites the user to name another day or time, where the reason is about that."""
@@ -286,14 +295,12 @@ class VariantAgent(ScriptedAgent):
         return await super().act(messages)
 
     def _asks_first(self, index: int) -> bool:
-        """A user who asked to be told before is told before, and asked again where the new value needs a yes."""
-        if self.twist.act == "check" and self._is_perturbed(index) and index not in self.confirmed:
+        """A user who asked to be told before is told before, and told again what will be done with the new value."""
+        if self.twist.act == "check" and self._is_perturbed(index) and not self.asked_again:
+            self.asked_again = index in self.confirmed
             self.confirmed.add(index)
             self.asking = (index,)
             return True
-        if self.twist.act == "check" and self._is_perturbed(index) and not self.asked_again:
-            self.asked_again = self._needs_yes(self.calls[index])
-            return self.asked_again
         return super()._asks_first(index)
 
     def _confirmation(self, index: int) -> str:
@@ -344,7 +351,7 @@ class VariantUser(ScriptedUser):
         if self.turn == self.twist.turn:
             keys = self._asked(act)
             if self.twist.ignorant and set(self.twist.keys) & set(keys):
-                return UserAct(self.rng.choice(NO_IDEA).format(self.known[self.twist.keys[0]].label))
+                return UserAct(self._type(self.rng.choice(NO_IDEA).format(self.known[self.twist.keys[0]].label)))
             if self.twist.act == "offer" and self._comes_back(act) and self._is_offer(messages):
                 refusals = load_refusals()
                 patterns = refusals.accepts if self.twist.accepted else refusals.leaves
@@ -352,7 +359,7 @@ class VariantUser(ScriptedUser):
             if self.twist.first is not None and not self.changed and (keys or self._comes_back(act)):
                 self.changed = True
                 correction = self._correction(self.known[self.twist.first.key])
-                return UserAct(drop_near_years(self.rng.choice(CHANGED).format(correction), self.now))
+                return UserAct(self._type(drop_near_years(self.rng.choice(CHANGED).format(correction), self.now)))
         return await super().reply(messages, act)
 
     def _asked(self, act: AgentAct) -> Sequence[str]:
@@ -388,7 +395,8 @@ def build_user_direction(task: Task, wording: Wording) -> str:
         final = known[perturbation.first.key]
         return (
             f"for the {wording.name_of(final)} you first say {perturbation.first.said!r}. When the assistant comes "
-            f"back to you before it does anything, you change your mind: you want {final.said!r} instead, and say so."
+            f"back to you before it does anything, you change your mind: you want {final.said!r} instead, and say so. "
+            "You agree when the assistant tells you that it will do it like this."
         )
     if perturbation.act == "offer" and perturbation.offer is not None:
         if perturbation.accepted:

@@ -3,8 +3,10 @@
 import sys
 from types import ModuleType
 
+from trajsmith.verify.answer_text import select_answer_text
 from trajsmith.verify.blocking import verify
 from trajsmith.verify.check_audit import AuditSettings, audit_task
+from trajsmith.verify.check_author import CHECK_FUNCTION, CHECKLIST
 from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks, run_check
 from trajsmith.verify.code_checks import CodeCheckRunner
 from trajsmith.verify.confirmation import ConfirmationFault, ConfirmationReport, find_confirmation_faults
@@ -19,12 +21,17 @@ from trajsmith.verify.reference_faults import find_reference_faults, find_task_f
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
 from trajsmith.verify.spoken_turns import build_gold_turn
+from trajsmith.verify.task_checks import CheckAuthor, add_written_checks
 from trajsmith.verify.unanswered_questions import UnansweredQuestion, find_unanswered_questions
 from trajsmith.verify.verdicts import ReplayResult, build_evidence, replay_trajectory, verify_trajectory
+from trajsmith.verify.written_checks import WrittenCheckSettings
 
 __all__ = [
+    "CHECKLIST",
+    "CHECK_FUNCTION",
     "JUDGE",
     "AuditSettings",
+    "CheckAuthor",
     "CodeCheckRunner",
     "ConfirmationFault",
     "ConfirmationReport",
@@ -36,6 +43,8 @@ __all__ = [
     "ReplayResult",
     "UnansweredQuestion",
     "VerifySettings",
+    "WrittenCheckSettings",
+    "add_written_checks",
     "audit_task",
     "build_checks",
     "build_evidence",
@@ -55,6 +64,7 @@ __all__ = [
     "resolve_expression",
     "resolve_values",
     "run_check",
+    "select_answer_text",
     "select_best",
     "verify",
     "verify_trajectory",

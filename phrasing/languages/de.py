@@ -215,6 +215,10 @@ _REPORTS = ReportSentences(
         "Ich sehe nur {count} auf einmal, das muss also nicht alles sein.",
         "Es kann noch mehr geben: Die Liste hört nach {count} auf.",
     ),
+    more_pages=(
+        "Nach diesen {count} kann es weitere geben; auf Wunsch lese ich weiter.",
+        "Das ist eine Seite, auf der nächsten können weitere stehen.",
+    ),
     found_fields="Das habe ich gefunden: {}.",
     done="Erledigt: {}.",
     answer="Die Antwort ist {}.",

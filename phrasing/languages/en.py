@@ -28,6 +28,11 @@ _MONTH_WORDS = (
     "jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec"
 )
 
+_FOR_A_VALUE = (
+    r" (?:have|get|take|note) (?:your|the) (?:\w+ ){0,3}"
+    r"(?:name|address|e-?mail|phone|number|date|details|id|serial|postcode)\b(?! \w+ed\b)"
+)
+"""What follows "may I" in a request for a value: "have your phone number", and not "have your phone replaced"."""
 _QUESTIONS = QuestionPatterns(
     closing=re.compile(
         r"\b(anything else|what else|something else|else i can|further (help|assistance|questions)|"
@@ -43,8 +48,7 @@ _QUESTIONS = QuestionPatterns(
     ),
     yes_or_no=re.compile(
         r"\b(shall i|should i|would you like me to|do you want me to|"
-        r"may i(?! (have|get|take|know|note|ask)\b"
-        r"(?!.*\b(ok|okay|yes|agreement|confirmation|permission|approval|consent)\b))|"
+        rf"may i(?! (?:know|ask)\b|{_FOR_A_VALUE})|"
         r"can i (go|proceed)|"
         r"(is|does) (that|this|it|everything) (ok|okay|right|correct|all right|fine|look|sound)|proceed|go ahead|"
         r"are you (sure|happy (for me to|with (that|this)|to))|sound good|do you agree|"
@@ -83,7 +87,7 @@ _AGREEMENT = AgreementPatterns(
     ),
     value_question=re.compile(
         r"\b(what|which|whom?|when|where|how|why)\b.*\bshould i\b|\bshould i\b[^?]*\bor\b(?! not)|"
-        r"\bmay i (ask|know|have (?!your (ok|confirm|permission)))|"
+        rf"\bmay i (ask|know)\b|\bmay i{_FOR_A_VALUE}|"
         r"\byes or no for\b|\banything else\b|\bsomething else\b|"
         r"\bconfirm (me )?(what|which|when|where|who|how|your (e-?mail|phone|name|address|number|"
         r"date of birth|user|zip|"
@@ -255,6 +259,11 @@ _REPORTS = ReportSentences(
         "I can see only {count} at a time, so this may not be all.",
         "There may be more than these: the list stops after {count}.",
         "The list stops after {count}, so there may be more.",
+    ),
+    more_pages=(
+        "There may be more after these {count}; I can read on if you like.",
+        "That's one page, so there may be more on the next.",
+        "That's {count} of them, and there may be others.",
     ),
     found_fields="Here is what I found: {}.",
     done="Done: {}.",

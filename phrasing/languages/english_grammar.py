@@ -36,8 +36,38 @@ _PERSONS = frozenset({
 })  # fmt: skip
 
 
+_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z\"£])")
+_CLAUSE_JOINT = re.compile(r",? and (?=the |your |card |the one |[A-Z\"])|[,;] (?=the |your |card |the one |[A-Z\"])")
+_STATE = re.compile(
+    r"(?P<subject>(?:[Tt]he |[Yy]our |[Cc]ard |[A-Z\"])(?:(?! is | are | has | was |, |: ).)+)"
+    r" is (?P<state>(?!an? )[a-z]+(?: [a-z]+)?)"
+)
+"""A clause that tells the state of one thing: "your card ending in 4410 is blocked"."""
+
 NEAR = 183
 """Days within which a date needs no year: no other day of the same name is nearer."""
+
+
+def _merge_sentence(sentence: str) -> str:
+    if not sentence.endswith("."):
+        return sentence
+    clauses = [_STATE.fullmatch(clause) for clause in _CLAUSE_JOINT.split(sentence[:-1])]
+    if len(clauses) < 2 or None in clauses:
+        return sentence
+    groups: dict[str, list[str]] = {}
+    for clause in clauses:
+        if clause is not None:
+            groups.setdefault(clause["state"], []).append(clause["subject"])
+    parts = [
+        f"{_join_subjects(subjects)} {'are' if len(subjects) > 1 else 'is'} {state}"
+        for state, subjects in groups.items()
+    ]
+    last = f"{', ' if len(parts) > 2 or len(clauses) > len(parts) else ' '}and {parts[-1]}" if len(parts) > 1 else ""
+    return ", ".join(parts[:-1] or parts) + last + "."
+
+
+def _join_subjects(subjects: Sequence[str]) -> str:
+    return f"{', '.join(subjects[:-1])} and {subjects[-1]}" if len(subjects) > 1 else subjects[0]
 
 
 class Noun(Protocol):
@@ -119,6 +149,11 @@ class EnglishGrammar:
     def lower_first(self, text: str) -> str:
         """Return a sentence as it goes on after a comma, but for "I"."""
         return text if re.match(r"I\b|[A-Z]{2}", text) else text[:1].lower() + text[1:]
+
+    def merge_states(self, text: str) -> str:
+        """Return a text in which things of one state share their verb, and the others are joined by "and": "The lamp is
+        on, the radio is off, the fan is on." becomes "The lamp and the fan are on, and the radio is off."."""
+        return " ".join(_merge_sentence(sentence) for sentence in _SENTENCE.split(text))
 
     def say_more(self, count: int) -> str:
         """Say how many rows of a list are left out."""

@@ -124,6 +124,10 @@ class GermanGrammar(EnglishGrammar):
         first = re.split(r"\W", text, maxsplit=1)[0]
         return text[:1].lower() + text[1:] if first.lower() in _SMALL else text
 
+    def merge_states(self, text: str) -> str:
+        """Return the text as it is."""
+        return text
+
     def say_more(self, count: int) -> str:
         """Say how many rows of a list are left out."""
         return f"und {count} weitere"

@@ -170,6 +170,7 @@ class ReportSentences:
     found_text: str
     found_rows: str
     cut_list: tuple[str, ...]
+    more_pages: tuple[str, ...]
     """What is said after all rows of a list that may go on, with their number."""
     found_fields: str
     done: str

@@ -10,14 +10,18 @@ from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
 from trajsmith.querygen.vary._refusals import RefusedRequest, iterate_other_rows, read_day, restate
-from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, UserFact
+from trajsmith.records import FromOutput, FromUser, GoldCall, JsonObject, JsonValue, UserFact
 
 _NUMBER = re.compile(r"(?<![\w.:-])\d[\d,]*(?:\.\d+)?(?![\w:-])")
 _DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _TIME = re.compile(r"\b\d\d:\d\d\b")
 NEAR_DAYS = (1, -1, 2, -2, 3)
 FAR = 45
-"""Days from the wanted day within which another one may be offered."""
+"""Days from the wanted day within which another last day may be offered."""
+NEAR = 7
+"""The same of the day on which something is to be: who wants to travel on 7 December does not go on 30 November."""
+_LAST_DAY = re.compile(r"until|expir|end|last|due", re.IGNORECASE)
+"""Arguments that end something."""
 _WEEKDAYS = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun|work|week)days?\b|\bMon\b|\bruns on\b", re.IGNORECASE)
 """Refusals that are about the day of the week: a day nearby will do."""
 
@@ -85,7 +89,9 @@ def _list_candidates(case: VariantCase, request: RefusedRequest) -> list[Alterna
                 candidates.append(Alternative(other, (fact,), _list_row_values(case, origin, value, name)))
         elif isinstance(source, FromUser) and name in fields:
             choices = fields[name].choices if name in declared else []
-            for value in choices or _read_values(call.arguments[name], request.refusal, _read_today(case)):
+            for value in choices or _read_values(
+                call.arguments[name], request.refusal, read_today(case.state), FAR if _LAST_DAY.search(name) else NEAR
+            ):
                 known = case.known[source.known]
                 fact = restate(case, call.tool, known, value).model_copy(update={"key": f"{known.key}.instead"})
                 other = replace_arguments(call, {name: (value, FromUser(known=fact.key))})
@@ -94,13 +100,15 @@ def _list_candidates(case: VariantCase, request: RefusedRequest) -> list[Alterna
     return candidates
 
 
-def _read_today(case: VariantCase) -> date:
-    now = find_clock_date(case.state)
+def read_today(state: JsonObject) -> date:
+    """Return the day that the clock of a state shows."""
+    now = find_clock_date(state)
     return now.date() if isinstance(now, datetime) else now
 
 
-def _read_values(wanted: JsonValue, refusal: str, today: date) -> list[JsonValue]:
-    """Values of the wanted kind that a refusal speaks of, nearest to the wanted one first."""
+def _read_values(wanted: JsonValue, refusal: str, today: date, days_away: int = FAR) -> list[JsonValue]:
+    """Values of the wanted kind that a refusal speaks of, nearest to the wanted one first; no day is more than
+    `days_away` from it."""
     numbers = [float(text.replace(",", "")) for text in _NUMBER.findall(_DAY.sub(" ", refusal))]
     day = read_day(wanted)
     if day is not None:
@@ -108,7 +116,7 @@ def _read_values(wanted: JsonValue, refusal: str, today: date) -> list[JsonValue
         near = [each + timedelta(days=by) for each in days for by in (0, 1, -1)]
         near += [day + timedelta(days=by) for by in NEAR_DAYS if _WEEKDAYS.search(refusal)]
         ahead = [today + timedelta(days=int(number) - by) for number in numbers if number < 800 for by in (0, 1, 2, 3)]
-        future = [each for each in dict.fromkeys((*ahead, *near)) if each > today and abs(each - day).days <= FAR]
+        future = [each for each in dict.fromkeys((*ahead, *near)) if each > today and abs(each - day).days <= days_away]
         return [each.isoformat() for each in sorted(future, key=lambda each: abs(each - day))]
     if isinstance(wanted, str):
         times = [text + wanted[5:] for text in _TIME.findall(refusal)] if _TIME.match(wanted) else []

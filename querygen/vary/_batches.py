@@ -10,6 +10,7 @@ from trajsmith.phrasing.templates import list_slots
 from trajsmith.phrasing.value_formatting import find_clock_date, format_value
 from trajsmith.querygen.persona import draw_greeting, render_query
 from trajsmith.querygen.requested_info import build_general_info
+from trajsmith.querygen.vary._alternatives import read_today
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._lists import find_opening_calls, get_rows, read_rows, run_calls
 from trajsmith.querygen.vary._refusals import LOST
@@ -273,6 +274,7 @@ async def _build_variant(case: VariantCase, batch: _Batch) -> VariantResult:
             case.base.policy,
             [*shown, canonical_json(member.call.arguments).decode(), draft.query],
             words_of_state,
+            read_today(batch.state),
         )
         for member in batch.refused
     }
@@ -313,7 +315,7 @@ def _draft_turn(case: VariantCase, batch: _Batch) -> TurnDraft:
         raise RecordDropped("no_words", batch.request.tool)
     unsaid = [key for key in needed if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
     sentences = case.open_request_writer(batch.calls).tell_facts(range(len(batch.calls)), unsaid)
-    persona = case.base.persona
+    persona = case.retold.persona
     opening = draw_greeting(persona, case.state, case.rng)
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]

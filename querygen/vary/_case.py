@@ -10,7 +10,7 @@ from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.rewind import Rewindable, make_rewindable
 from trajsmith.models import SCRIPTED
 from trajsmith.phrasing import ScenarioStep, Wording
-from trajsmith.phrasing.voices import get_user_voice
+from trajsmith.phrasing.voices import draw_user_voice, get_user_voice
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.parallel_calls import find_parallel_calls
 from trajsmith.querygen.partition import find_goals
@@ -70,9 +70,12 @@ class VariantCase:
     audit: AuditSettings = field(default_factory=AuditSettings)
     """How its checks are tested."""
     rng: random.Random = field(init=False)
+    retold: Task = field(init=False)
+    """The task as another person tells it, for another reason of its story: a variant is no copy of its base."""
 
     def __post_init__(self) -> None:
         self.rng = random.Random(derive_seed(self.base.seed, "variant", self.variant))
+        self.retold = _retell(self.base, self.wording, self.variant)
         self.calls = self.base.gold_calls
         self.known = {entry.key: entry for turn in reversed(self.base.turns) for entry in turn.known}
         self.tools = {tool.name: tool for tool in self.spec.tools}
@@ -87,13 +90,13 @@ class VariantCase:
     def words(self, **changes: Any) -> RewordedQueries:
         """The queries of the task in new words; `changes` as `Words` has them."""
         return RewordedQueries(
-            self.base, self.state, self.wording, changes.pop("calls", self.calls), self.known, self.rng, **changes
+            self.retold, self.state, self.wording, changes.pop("calls", self.calls), self.known, self.rng, **changes
         )
 
     def open_request_writer(self, calls: Sequence[GoldCall]) -> RequestWriter:
         """Return a writer of requests for these calls, in the voice of the task's user."""
         initial = canonical_json(self.state).decode()
-        voice = get_user_voice(self.base.persona.style)
+        voice = get_user_voice(self.retold.persona.style)
         return RequestWriter(self.wording, calls, self.known, initial, self.rng, voice=voice)
 
     def find_step(self, index: int) -> ScenarioStep | None:
@@ -158,7 +161,7 @@ class VariantCase:
         weakness = tested.fault(perturbation)
         if weakness:
             raise RecordDropped("weak_checks", weakness)
-        values = {name: getattr(self.base, name) for name in Task.model_fields if name != "id"}
+        values = {name: getattr(self.retold, name) for name in Task.model_fields if name != "id"}
         shows_own = perturbation.act == "decline" or bool(hidden)  # what is not there must be seen not to be there
         return Task(
             **{
@@ -298,6 +301,15 @@ class VariantCase:
         fault = find_tool_mention(piece.query, self.writer.tool_names) or find_leaked_value(piece.query, calls, known)
         if fault:
             raise RecordDropped(fault.reason, fault.detail)
+
+
+def _retell(base: Task, wording: Wording, variant: str) -> Task:
+    """Return a task whose user has another register, and another motive where its story has several."""
+    rng = random.Random(derive_seed(base.seed, "told", variant))
+    persona = base.persona.model_copy(update={"style": draw_user_voice(rng)})
+    story = wording.scenarios.find(base.scenario_id) if base.scenario_id else None
+    others = [motive for motive in story.motives if motive != base.motive] if story else []
+    return base.model_copy(update={"persona": persona, "motive": rng.choice(others) if others else base.motive})
 
 
 def replace_arguments(call: GoldCall, values: Mapping[str, tuple[JsonValue, FromOutput | FromUser]]) -> GoldCall:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
 
 from trajsmith.phrasing import is_reason_shown
 from trajsmith.phrasing.refusals import measure_reason
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
-from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative
+from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative, read_today
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import RefusedRequest
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -32,6 +33,7 @@ _BOUND = re.compile(r"[£$€]?\d[\d.,]*(?: (?:minute|hour|day|week|month|year)s
 _RULE = re.compile(r"\bonly\b")
 """A clause that says what holds of all: "only pending orders can be changed"."""
 _AMOUNT = re.compile(r"\d[\d,]*\.\d+")
+_DAYS = re.compile(r"\b(\d{1,3}) days\b")
 _NUMBER = re.compile(r"\d[\d.,:-]*\d|\d")
 
 
@@ -40,7 +42,8 @@ def is_visible(case: VariantCase, request: RefusedRequest, query: str) -> bool:
     start, _ = case.spans[request.turn]
     shown = [canonical_json(call.result).decode() for call in (*case.calls[:start], *request.calls[:-1])]
     shown += [canonical_json(request.calls[-1].arguments).decode(), query]
-    return can_be_known(request.refusal, case.base.policy, shown, collect_state_words(case.state))
+    today = read_today(case.state)
+    return can_be_known(request.refusal, case.base.policy, shown, collect_state_words(case.state), today)
 
 
 def is_used_up(reason: str, shown: Sequence[JsonValue], argument: JsonValue) -> bool:
@@ -70,22 +73,46 @@ def _iterate_objects(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
         yield from _iterate_objects(inner)
 
 
-def can_be_known(reason: str, policy: str, shown: Sequence[str], state_words: set[str]) -> bool:
+def can_be_known(
+    reason: str, policy: str, shown: Sequence[str], state_words: set[str], today: date | None = None
+) -> bool:
     """Return True if an agent who has read policy and results can tell the reason before it tries.
 
     What the state holds of a thing ("internal", "shipped") must stand in a result, and so must what a clause of the
     reason says of a thing by name, but for the bounds of a rule ("less than 24 hours"): the policy speaks of no single
-    one. Numbers must be shown; of the words of the rule most must, since a refusal puts it in words of its own.
+    one. Where the row of the thing has the exact amount that the reason tells, the policy has the rest: "only £738.53
+    can be taken from Travel Account". Numbers must be shown, but for a day that follows from `today` and a number of
+    days; of the words of the rule most must, since a refusal puts it in words of its own.
     """
     everything = " ".join([policy, *shown])
+    reason = _drop_computed_days(reason, today)
     clauses = _CLAUSE.split(reason)
     own = " ".join(clause for clause in clauses if not _RULE.search(clause))
     facts = sorted(set(_WORD.findall(own.lower())) & state_words - _EVERYDAY)
-    named = [_BOUND.sub(" ", clause) for clause in clauses if _NAME.search(clause)]
+    named = [_BOUND.sub(" ", clause) for clause in clauses if _NAME.search(clause) and not _is_in_a_row(clause, shown)]
     return (
         all(is_reason_shown(clause, shown) for clause in (*named, " ".join(facts)))
         and all(is_reason_shown(number, [everything]) for number in _NUMBER.findall(reason))
         and measure_reason(reason, everything) >= KNOWN
+    )
+
+
+def _drop_computed_days(reason: str, today: date | None) -> str:
+    """Leave out a day that is as many days from today as the reason says: "90 days at most, until 2027-01-18"."""
+    if today is None:
+        return reason
+    for number in _DAYS.findall(reason):
+        reason = re.sub(rf"(?:, until )?{today + timedelta(days=int(number))}", "", reason)
+    return reason
+
+
+def _is_in_a_row(clause: str, shown: Sequence[str]) -> bool:
+    """Return True if one object of a result has a name and an exact amount of the clause."""
+    names, amounts = _NAME.findall(clause), [number.replace(",", "") for number in _AMOUNT.findall(clause)]
+    return any(
+        any(name in row for name in names) and any(re.search(rf"(?<![\d.]){amount}(?!\d)", row) for amount in amounts)
+        for text in shown
+        for row in re.split(r"[{}]", text)
     )
 
 
@@ -135,6 +162,9 @@ async def _build_variant(
     case: VariantCase, request: RefusedRequest, result: AlternativeResult, why: str, hidden: bool
 ) -> VariantResult:
     start, stop = case.spans[request.turn]
+    refused = request.calls[-1]
+    if any((call.tool, call.arguments) == (refused.tool, refused.arguments) for call in case.calls[:stop]):
+        raise RecordDropped("done_before", refused.tool)
     alternative = result.alternative
     drawn = case.rng.random() < ACCEPTED if alternative is not None else False
     accepted = alternative is not None and (drawn or _is_nearly_all(request.calls[-1], alternative))
@@ -152,7 +182,6 @@ async def _build_variant(
     pieces.append(
         TurnDraft(query, words.intents[request.turn], (*entries, *facts), gold, asked=words.asked[request.turn])
     )
-    refused = request.calls[-1]
     visible = is_visible(case, request, query)
     if visible and hidden:
         raise RecordDropped("can_be_read", request.refusal)

@@ -11,7 +11,7 @@ from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_goals
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.story import read_story
 from trajsmith.records import FromOutput, GoldCall, JsonObject, RequestedInfo, Task, UserFact, canonical_json
@@ -66,6 +66,7 @@ class RewordedQueries:
         hold: Key of the entry that no query says.
         vague: How the thing that the held entry picks out is called instead.
         known: Entries in place of the base task's own.
+        after_refusal: Number of the turn before which something was refused: nobody gives thanks for that.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class RewordedQueries:
         hold: str = "",
         vague: str = "",
         known: Mapping[str, UserFact] | None = None,
+        after_refusal: int = -1,
     ) -> None:
         self.known = {**base_known, **(known or {})}
         initial = canonical_json(state).decode()
@@ -103,10 +105,9 @@ class RewordedQueries:
             steps = story.list_steps(goals) if story else ()
             motive = story.motive if story and not number else ""
             request = writer.write(start, stop, goals, bool(hold), steps, motive)
+            outcome = "refused" if number == after_refusal else find_outcome(calls[start - 1]) if start else None
             opening = (
-                draw_turn_opening(base.persona, calls[start - 1], rng)
-                if start
-                else draw_greeting(base.persona, state, rng)
+                draw_turn_opening(base.persona, outcome, rng) if outcome else draw_greeting(base.persona, state, rng)
             )
             query = render_query(opening, request.text, base.persona, self.known.values(), now, rng, slipped)
             self.queries.append(query)

@@ -9,15 +9,16 @@ import re
 from trajsmith.grounding import ValueSource, iterate_leaves
 from trajsmith.grounding.fields import SchemaField, list_input_fields
 from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
+from trajsmith.querygen.persona import add_sentence
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, JsonValue, Perturbation, RecordDropped
 
 CHECK = (
-    "Please check with me before you change anything.",
+    "Please check with me before you do that.",
     "But let me know before you do it.",
-    "Ask me once more before you go ahead, please.",
+    "Ask me once more before you do that, please.",
     "Don't do it yet, tell me first what you are about to do.",
 )
 TRIES = 8
@@ -29,8 +30,11 @@ async def vary(case: VariantCase) -> VariantResult:
     """The task with one value that changes at the last moment.
 
     Raises:
-        RecordDropped: No write has a value that could have been another one.
+        RecordDropped: No write has a value that could have been another one, or the story is one of a change of mind.
     """
+    story = case.wording.scenarios.find(case.base.scenario_id) if case.base.scenario_id else None
+    if story is not None and story.change_of_mind:
+        raise RecordDropped("changes_their_mind_already")
     for turn in case.single_writes():
         index = case.spans[turn][1] - 1
         if any(call.tool == case.calls[index].tool for call in case.calls[slice(*case.spans[turn])][:-1]):
@@ -102,7 +106,7 @@ async def _build_variant(case: VariantCase, turn: int, name: str, key: str, firs
     wrong = replace_arguments(call, {name: (first, FromUser(known=key))})
     calls = [*case.calls[:index], wrong, *case.calls[index + 1 :]]
     words = case.words(calls=calls, known={key: before})
-    query = f"{words.queries[turn]} {case.rng.choice(CHECK)}"
+    query = add_sentence(words.queries[turn], case.rng.choice(CHECK), case.retold.persona, case.rng)
     if any(is_value_mentioned(query, value) for value in list_value_wordings(case, call, final)):
         raise RecordDropped("said_anyway", str(final.value))
     pieces = [*case.unchanged(words, range(turn))]

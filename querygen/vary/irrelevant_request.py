@@ -1,33 +1,47 @@
-"""A request that no tool of the environment serves, between the others: the agent must say so and call nothing.
+"""A request that no tool of the environment serves, after others or between: the agent must say so and call nothing.
 
 Proof: none of the words that a tool for it would speak of stands in a name, description or parameter of any tool, or
 in what the environment says of itself.
 """
 
+import re
 from functools import cache
 from importlib import resources
 
 import yaml
 
 from trajsmith.grounding.names import split_name
+from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing.voices import fill_pattern, get_user_voice
+from trajsmith.querygen.persona import draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import EnvironmentSpec, FrozenModel, Perturbation, RecordDropped
 
 NONE = (
-    "I have no access to anything like that",
-    "that's outside what I have access to here",
-    "I have no tool for it here",
-    "it's not something that I have been set up for",
+    "I can't help with that here",
+    "that's not something I can do from here",
+    "I can't do anything like that from here",
+    "that's nothing I can do for you here",
+    "I can't help you with that one",
 )
-OPENINGS = ("", "", "One more thing.", "Something else.")
+NEAR = 3
+"""Requests near to what the environment is for from which on others are left out."""
+_POINTS_BACK = re.compile(
+    r"\b(it|its|this|that|these|those|them|they|there|then|one|ones|same|him|her|too|as well)\b", re.IGNORECASE
+)
+"""Words of a request that mean something of the turn before."""
 
 
 class IrrelevantRequest(FrozenModel):
     """One request, and the words that a tool for it would speak of."""
 
     ask: str
+    """What the user wants, as a verb phrase."""
     about: tuple[str, ...]
+    near: tuple[str, ...] = ()
+    """Words of which an environment uses one, to whose desk people would bring it; empty: any."""
 
 
 @cache
@@ -47,21 +61,19 @@ def collect_vocabulary(spec: EnvironmentSpec) -> set[str]:
 
 @VARIANTS.register("irrelevant_request")
 async def vary(case: VariantCase) -> VariantResult:
-    """The task with one more turn somewhere after its first.
+    """The task with one more turn: the last one, or one between two where nothing after it points back across it.
 
     Raises:
         RecordDropped: The environment speaks of everything that could be asked.
     """
-    spoken = collect_vocabulary(case.spec)
-    options = [each for each in load_errands() if not any(set(split_name(about)) <= spoken for about in each.about)]
-    if not options:
-        raise RecordDropped("everything_matches")
-    errand = case.rng.choice(options)
+    errand = case.rng.choice(list_fitting_errands(collect_vocabulary(case.spec)))
     place = case.rng.randint(1, len(case.spans))
-    base = case.words()
+    base = case.words(after_refusal=place)
+    if place < len(case.spans) and _POINTS_BACK.search(base.queries[place]):
+        place = len(case.spans)
+        base = case.words()
     pieces = case.unchanged(base, range(len(case.spans)))
-    query = f"{case.rng.choice(OPENINGS)} {errand.ask}".strip()
-    pieces.insert(place, TurnDraft(query, "Something that no tool here is for", (), ()))
+    pieces.insert(place, TurnDraft(_write_query(case, place, errand), "Something that no tool here is for", (), ()))
     perturbation = Perturbation(
         base=case.base.id,
         turn=place,
@@ -70,3 +82,26 @@ async def vary(case: VariantCase) -> VariantResult:
         proof=f"no tool speaks of {', '.join(errand.about)}",
     )
     return VariantResult(await case.finish(pieces, perturbation))
+
+
+def list_fitting_errands(spoken: set[str]) -> list[IrrelevantRequest]:
+    """List the requests of which an environment with these words does nothing, those near to it where there are some.
+
+    Raises:
+        RecordDropped: It speaks of everything that could be asked.
+    """
+    foreign = [each for each in load_errands() if not any(set(split_name(about)) <= spoken for about in each.about)]
+    near = [each for each in foreign if each.near and spoken.issuperset(each.near)]
+    options = near if len(near) >= NEAR else [each for each in foreign if not each.near]
+    if not options:
+        raise RecordDropped("everything_matches")
+    return options
+
+
+def _write_query(case: VariantCase, place: int, errand: IrrelevantRequest) -> str:
+    """Write the request as this user speaks."""
+    persona, voice = case.retold.persona, get_user_voice(case.retold.persona.style)
+    outcome = find_outcome(case.calls[case.spans[place - 1][1] - 1])
+    wish = get_language().grammar.ask_for_oneself(fill_pattern(voice.wants, errand.ask, case.rng))
+    opening = draw_turn_opening(persona, outcome, case.rng)
+    return render_query(opening, wish, persona, (), find_clock_date(case.state), case.rng)

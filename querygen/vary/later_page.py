@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.list_limits import find_page_size
 from trajsmith.phrasing.value_formatting import find_clock_date
-from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, render_query
+from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._lists import find_list, read_rows
@@ -126,9 +126,9 @@ def _draft_turn(case: VariantCase, place: _Place, stated: Sequence[set[str]]) ->
     picked = pick_question_text(question.question.say, {}, question.row, case.rng)
     if picked is None or question.row is None:
         raise RecordDropped("no_words", place.calls[-1].tool)
-    persona = case.base.persona
+    persona = case.retold.persona
     opening = (
-        draw_turn_opening(persona, calls[start - 1], case.rng)
+        draw_turn_opening(persona, find_outcome(calls[start - 1]), case.rng)
         if start
         else draw_greeting(persona, case.state, case.rng)
     )

@@ -5,6 +5,7 @@ Proof: the same look-up gives other values after the write, by execution, and no
 
 from trajsmith.grounding import list_needed_keys
 from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.querygen.persona import add_sentence
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -83,7 +84,7 @@ async def _build_variant(case: VariantCase, read: int, turn: int, changed: tuple
     if words is None:
         raise RecordDropped("not_said_openly", call.tool)
     pieces = longer.unchanged(words, range(turn + 1))
-    query = f"{words.queries[last]} {case.rng.choice(AGAIN)}"
+    query = add_sentence(words.queries[last], case.rng.choice(AGAIN), longer.retold.persona, case.rng)
     pieces.append(TurnDraft(query, words.intents[last], words.entries(last), (again,), asked=words.asked[last]))
     cause = next(each.tool for each in reversed(case.calls[read + 1 : stop]) if each.effect == "write")
     perturbation = Perturbation(

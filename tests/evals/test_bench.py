@@ -7,11 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from trajsmith.cli.app import app
-from trajsmith.evals.bench import read_plays, run_suite
+from trajsmith.evals.bench import BenchPlay, run_suite
 from trajsmith.evals.suites import CallRecord, SuiteTask
 from trajsmith.evals.suites.players import build_baseline, build_model_player
 from trajsmith.models import CallableModel, ChatReply
 from trajsmith.records import FunctionCall, InputError, Message, ModelFault, RunError, ToolCall
+from trajsmith.records.journal import read_entries
 
 BFCL = Path(__file__).parents[2] / ".integrations" / "bfcl"
 needs_bfcl = pytest.mark.skipif(not BFCL.is_dir(), reason="needs `make .integrations/.bfcl`")
@@ -74,7 +75,7 @@ async def test_an_endpoint_that_dies_leaves_tasks_unscored_and_the_same_command_
     scores = await run_suite(Sums(), tasks, build_model_player(model), tmp_path, QUESTION)
     assert [(one.passed, one.unscored) for one in scores] == [(8, 0), (4, 0), (4, 0)]
     assert sorted(seen) == ["3", "3", "sum 3"]
-    assert len({one.task for one in read_plays(tmp_path / "plays.jsonl") if one.passed}) == 8
+    assert len({one.task for one in read_entries(tmp_path / "plays.jsonl", BenchPlay) if one.passed}) == 8
     with pytest.raises(InputError, match="another model or benchmark"):
         await run_suite(Sums(), tasks, build_model_player(model), tmp_path, QUESTION | {"model": "other"})
 

@@ -10,7 +10,7 @@ from trajsmith.records import FromOutput, GroundedChain, RecordDropped, content_
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
 
-async def ground(environment: str, *steps: dict, count: int = 12) -> list[GroundedChain]:
+async def ground(environment: str, *steps: dict, count: int = 12, optional: float = 1.0) -> list[GroundedChain]:
     cls = ENVIRONMENTS.get(environment)
     spec, state = cls.describe(), cls.seed_state("small", 1).model_dump(mode="json")
     story = Scenario.model_validate({"id": "story", "motives": ["It is urgent."], "steps": steps})
@@ -18,7 +18,7 @@ async def ground(environment: str, *steps: dict, count: int = 12) -> list[Ground
     settings = SampleSettings(count=count, scenarios=1.0, length=(2, 11))
     sampler = Sampler(GraphIndex(build_graph(spec.tools), environment), settings, book)
     phrases = load_phrasebook(get_phrases_path(cls))
-    grounder = Grounder(spec, state, phrases, GroundSettings(optional=1.0), scenarios=book)
+    grounder = Grounder(spec, state, phrases, GroundSettings(optional=optional), scenarios=book)
     chains = sample_chains({environment: sampler}, {environment: [content_hash(state)]}, settings, 3)
     return [await grounder.ground(chain, NativeSession(cls, spec)) for chain in chains]
 
@@ -92,3 +92,10 @@ async def test_a_story_that_only_repeats_itself_is_dropped() -> None:
     with pytest.raises(RecordDropped) as dropped:
         await ground("smart_home", {"tool": "list_locks"}, {"tool": "list_locks", "id": "again"}, count=1)
     assert dropped.value.reason == "scenario_repeated"
+
+
+async def test_what_all_sentences_of_a_story_say_is_always_given() -> None:
+    """Who wants several says how many, where every sentence of the story does."""
+    counted = await ground("retail", {"tool": "place_order", "ask": ["order {sku}, {quantity} of them"]}, optional=0.0)
+    calls = [call for grounded in counted for call in grounded.calls if call.tool == "place_order"]
+    assert len(calls) > 5 and all("quantity" in call.arguments for call in calls)

@@ -93,6 +93,15 @@ def test_a_courteous_request_for_a_value_is_not_answered_by_yes(question):
     assert find_questions(question) and not is_yes_or_no(question)
 
 
-@pytest.mark.parametrize("question", ["May I have your agreement to cancel it?", "May I cancel it?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "May I have your agreement to cancel it?",
+        "May I cancel it?",
+        "May I have a code made for Ann, until 3 May?",
+        "May I have your phone replaced?",
+        'May I take "Jazz evening" out of your calendar for good?',
+    ],
+)
 def test_a_courteous_request_for_a_yes_is_one(question):
     assert is_yes_or_no(question)

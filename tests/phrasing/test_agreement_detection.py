@@ -88,3 +88,8 @@ def test_a_title_with_a_colon_ends_no_sentence():
     assert find_confirmation_requests(text) == [
         'Shall I pass the ticket "Network nobody can connect" on to Second Line Support?'
     ]
+
+
+def test_a_wish_to_be_asked_is_about_one_thing():
+    """A wish to be asked before anything is changed would hold for all that is asked for later, too."""
+    assert not [sentence for sentence in CHECK if "anything" in sentence]

@@ -126,3 +126,16 @@ def test_answers_and_refusals_are_not_cheered(name):
         "pleased",
     )
     assert not [text for text in draw_all((*reactions.answered, *reactions.refused)) if text.lower().startswith(cheers)]
+
+
+@pytest.mark.parametrize(
+    ("opening", "text", "joined"),
+    [
+        ("Very good,", "No, wait, make it 19 degrees.", "No, wait, make it 19 degrees."),
+        ("Lovely,", "Oh dear, they only need it once.", "Oh dear, they only need it once."),
+        ("Hello,", "Sorry, plans have changed.", "Hello, sorry, plans have changed."),
+        ("Very good,", "Please make it 19 degrees.", "Very good, please make it 19 degrees."),
+    ],
+)
+def test_nobody_cheers_and_takes_it_back_in_one_breath(opening, text, joined):
+    assert join_opening(opening, text) == joined

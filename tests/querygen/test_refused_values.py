@@ -7,6 +7,7 @@ import pytest
 
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.querygen.vary import missing_function
+from trajsmith.querygen.vary._alternatives import _read_values
 from trajsmith.querygen.vary._refusals import RefusedRequest, _is_near_time, _propose_values, _take_nearest
 from trajsmith.querygen.vary._refused_task import _was_told, can_be_known, collect_state_words, is_used_up
 from trajsmith.querygen.vary.changed_mind import _may_change
@@ -43,6 +44,29 @@ ROWS = [
 def test_what_policy_and_results_tell_is_known_before_the_call(reason, known):
     words = {"savings", "confidential", "delivered", "pending", "outside", "new"}
     assert can_be_known(reason, POLICY, ROWS, words) is known
+
+
+def test_a_limit_of_the_prompt_is_read_before_anybody_is_asked_for_a_yes():
+    policy = (
+        "Access to a system ends after 90 days at most. A payment never takes an account beyond its overdraft limit."
+    )
+    reason, today = "access lasts 90 days at most, until 2027-01-18", date(2026, 10, 20)
+    assert can_be_known(reason, policy, [], set(), today)
+    assert not can_be_known(reason, policy, [], set(), date(2026, 10, 21)), "another day than the rule gives"
+    assert not can_be_known(reason, policy, [], set()), "without a clock nobody can tell"
+    rows = ['{"result":[{"name":"Travel Account","available":738.53},{"name":"Bonus Saver","available":9.1}]}']
+    reason = "only £738.53 can be taken from Travel Account within its overdraft limit"
+    assert can_be_known(reason, policy, rows, set())
+    assert not can_be_known(reason, policy, [rows[0].replace("738.53", "738.5")], set())
+    other = [rows[0].replace("738.53", "9.1").replace("9.1}]", "738.53}]")]
+    assert not can_be_known(reason, policy, other, set()), "the amount of another account"
+
+
+def test_an_event_is_not_offered_on_a_day_that_is_far_from_the_wanted_one():
+    refusal, today = "2026-12-07 is more than 60 days ahead and not on sale yet", date(2026, 10, 1)
+    assert "2026-11-30" in _read_values("2026-12-07", refusal, today), "a last day may be a week earlier"
+    near = [date.fromisoformat(day) for day in _read_values("2026-12-07", refusal, today, 3)]
+    assert all(abs((day - date(2026, 12, 7)).days) <= 3 for day in near)
 
 
 def test_times_are_such_as_people_choose():

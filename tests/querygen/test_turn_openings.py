@@ -4,9 +4,11 @@ import random
 
 import pytest
 
+from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, ScenarioStep, Wording
 from trajsmith.phrasing.voices import Outcome, draw_pattern, get_user_voice
-from trajsmith.querygen.persona import draw_turn_opening, find_outcome
-from trajsmith.records import GoldCall, Persona
+from trajsmith.querygen.persona import add_sentence, draw_turn_opening, find_outcome
+from trajsmith.querygen.vary._case import _retell
+from trajsmith.records import FrozenModel, GoldCall, Persona
 
 PERSONA = Persona(name="Ann", role="clerk", style="chatty")
 
@@ -32,7 +34,33 @@ def test_a_reaction_is_drawn_by_what_the_turn_before_came_to(effect: str, result
     rng = random.Random(5)
     patterns = getattr(get_user_voice("chatty").reactions, outcome)
     fitting = {draw_pattern([pattern], rng) for pattern in patterns for _ in range(300)}
-    drawn = [draw_turn_opening(PERSONA, call, random.Random(seed)) for seed in range(100)]
+    drawn = [draw_turn_opening(PERSONA, find_outcome(call), random.Random(seed)) for seed in range(100)]
     assert set(drawn) <= fitting
     assert drawn.count("") > 40
     assert len(set(drawn)) > 3
+
+
+class _Told(FrozenModel):
+    """What a variant takes over from its base and tells anew."""
+
+    persona: Persona
+    motive: str
+    seed: int = 5
+    scenario_id: str = "s"
+
+
+def test_a_variant_is_told_for_another_reason():
+    step = ScenarioStep(tool="list_cards", say=("Which cards do I have?",))
+    story = Scenario(id="s", motives=("I moved.", "I married."), steps=(step,))
+    wording = Wording(Phrasebook(), [], ScenarioBook(scenarios=(story,)))
+    for motive, other in (("I moved.", "I married."), ("I married.", "I moved.")):
+        assert _retell(_Told(persona=PERSONA, motive=motive), wording, "batch_request").motive == other
+    styles = {_retell(_Told(persona=PERSONA, motive="", seed=seed), wording, "v").persona.style for seed in range(40)}
+    assert len(styles) > 3, "and by people of another register"
+
+
+def test_a_further_sentence_is_typed_as_the_message_is():
+    casual = PERSONA.model_copy(update={"style": "casual"})
+    text = add_sentence("a code until 3 april", "Ask me once more, please.", casual, random.Random(1))
+    assert text.startswith("a code until 3 april. ")
+    assert text.removeprefix("a code until 3 april. ").islower()

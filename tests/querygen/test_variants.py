@@ -25,7 +25,12 @@ from trajsmith.querygen.vary._alternative_search import AlternativeSearch
 from trajsmith.querygen.vary._alternatives import Alternative
 from trajsmith.querygen.vary._refused_task import _is_nearly_all
 from trajsmith.querygen.vary.forbidden_request import _find_rule
-from trajsmith.querygen.vary.irrelevant_request import collect_vocabulary, load_errands
+from trajsmith.querygen.vary.irrelevant_request import (
+    _POINTS_BACK,
+    collect_vocabulary,
+    list_fitting_errands,
+    load_errands,
+)
 from trajsmith.querygen.vary.long_context import enlarge_tables
 from trajsmith.querygen.vary.stale_data import list_told_values
 from trajsmith.records import FunctionCall, GoldCall, Message, RecordDropped, Task, ToolCall, content_hash
@@ -133,8 +138,8 @@ async def test_the_same_task_gives_the_same_variant(shelves, variant):
     assert Task.from_line(varied.task.to_line()) == varied.task
 
 
-async def test_a_changed_mind_gets_a_yes_of_its_own_where_the_call_needs_one(shelves):
-    """The wish to be told before brings the first question; the value to which the user changes needs its own yes."""
+async def test_a_changed_mind_gets_a_yes_of_its_own(shelves):
+    """The wish to be told before brings the first question; the value to which the user changes brings a second."""
     counted = Counter()
     for shelf, _, varied in await some(shelves, "changed_mind", most=6):
         twist = varied.task.twist
@@ -152,11 +157,21 @@ async def test_a_changed_mind_gets_a_yes_of_its_own_where_the_call_needs_one(she
             for message, answer in pairwise(trajectory.messages[span.start : write])
             if message.role == "assistant" and answer.role == "user" and "?" in message.content
         ]
-        rule = shelf.spec.tool(twist.tool).confirm
-        always = rule is not None and rule.always
-        assert len(asked) >= 1 + always, asked
+        assert len(asked) >= 2, asked
         assert len(set(asked)) == len(asked), "the second question is for the new value"
-        counted[always] += 1
+        rule = shelf.spec.tool(twist.tool).confirm
+        counted[rule is not None and rule.always] += 1
+        questions = [n for n in range(span.start, write) if trajectory.messages[n].content in asked]
+        hasty = [*trajectory.messages[: questions[-1]], *trajectory.messages[questions[-1] + 2 :]]
+        dropped = span.model_copy(update={"stop": span.stop - 2})
+        events = [
+            each.model_copy(update={"message": each.message - 2 * (each.message > questions[-1])})
+            for each in trajectory.events
+        ]
+        turns = [*trajectory.turns[: twist.turn], dropped, *trajectory.turns[twist.turn + 1 :]]
+        play = trajectory.model_copy(update={"messages": tuple(hasty), "events": tuple(events), "turns": tuple(turns)})
+        outcomes = build_variant_checks(twist, "changed_mind", play, varied.task.turns[twist.turn].gold_calls)
+        assert [outcome.passed for outcome in outcomes] == [False], "who writes the new value unasked is caught"
     assert counted[True] and counted[False]
 
 
@@ -380,8 +395,13 @@ async def test_an_errand_never_speaks_of_what_the_environment_has(shelves):
     assert len(load_errands()) > 20
     for shelf, _, varied in await some(shelves, "irrelevant_request"):
         query, spoken = varied.task.turns[varied.task.twist.turn].query, collect_vocabulary(shelf.spec)
-        errand = next(each for each in load_errands() if each.ask in query)
+        own = set(split_name(query))
+        errand = max(load_errands(), key=lambda each: len(own & set(split_name(each.ask))))
         assert all(set(split_name(about)) - spoken for about in errand.about)
+        near = [each for each in list_fitting_errands(spoken) if each.near]
+        assert not near or errand in near, "asked of a desk that people would bring it to"
+        turns = varied.task.turns[varied.task.twist.turn + 1 :]
+        assert not turns or not _POINTS_BACK.search(turns[0].query), "nothing after it means what was before it"
 
 
 @pytest.mark.parametrize(
@@ -534,7 +554,7 @@ async def test_refused_members_of_a_batch_are_tried_once_left_out_and_told(shelv
 
 async def test_a_call_that_should_be_refused_and_goes_through_ends_in_words(shelves):
     """A faulty play may change what refuses the call; the agent then has nothing left to do, and must not break."""
-    for shelf, _, varied in await some(shelves, "refused_call"):
+    for shelf, _, varied in [*await some(shelves, "refused_call"), *await some(shelves, "forbidden_request")]:
         if not varied.task.twist.accepted:
             continue
         agent = VariantAgent(varied.task, shelf.wording, 0)

@@ -47,15 +47,17 @@ def test_episodes_that_say_nothing_do_not_count(folder):
 )
 def test_tasks_of_the_band_stay_in_order(folder, band, names):
     settings = PassRateSettings(evaluation=folder, **band)
-    assert [task.id for task in select_by_pass_rate(TASKS, settings)] == names
+    assert [task.id for task in select_by_pass_rate(TASKS, settings, folder)] == names
 
 
 def test_nothing_in_the_band_says_what_to_do(folder, tmp_path):
     with pytest.raises(InputError, match=r"no task has a rate from 0\.4 to 0\.5 \(2 of 3 below\): widen"):
-        select_by_pass_rate(TASKS, PassRateSettings(evaluation=folder, low=0.4, high=0.5))
+        select_by_pass_rate(TASKS, PassRateSettings(evaluation=folder, low=0.4, high=0.5), folder)
     with pytest.raises(InputError, match="played none of the 1 tasks"):
-        select_by_pass_rate(TASKS[3:4], PassRateSettings(evaluation=folder))
+        select_by_pass_rate(TASKS[3:4], PassRateSettings(evaluation=folder), folder)
     with pytest.raises(InputError, match=r"has no episodes\.jsonl"):
-        select_by_pass_rate(TASKS, PassRateSettings(evaluation=tmp_path / "none"))
+        select_by_pass_rate(TASKS, PassRateSettings(evaluation=tmp_path / "none"), folder)
+    with pytest.raises(ValueError, match="name either an evaluation or a solver"):
+        PassRateSettings(evaluation=folder, solver="all")
     with pytest.raises(ValueError, match=r"low: 0\.6 is above high: 0\.5"):
         PassRateSettings(evaluation=folder, low=0.6, high=0.5)

@@ -7,6 +7,7 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
 from trajsmith.grounding import is_end_out_of_reach
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook
+from trajsmith.phrasing.languages import get_language
 from trajsmith.records import AnswerFact, GoldCall, ToolSpec
 from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
 
@@ -38,6 +39,8 @@ def test_each_line_of_a_batch_has_a_name_and_what_holds_of_all_is_said_once():
         ['"Quiz night" is declined.', '"Garden lunch" is declined.'], ['"Quiz night"', ""]
     )
     assert lines == ['"Quiz night" is declined.', '"Garden lunch" is declined.'] and shared == []
+    lines, _ = summarize_reports(["Done, your £22.00 to Vets is cancelled.", "That's done: Gym is off."], ["", ""])
+    assert lines == ["Your £22.00 to Vets is cancelled.", "Gym is off."], "in a list nobody says done for each"
 
 
 def write_note(name, arguments, rows, text):
@@ -56,7 +59,7 @@ def test_a_list_that_holds_as_many_as_its_tool_shows_is_told_with_a_word_that_th
     assert write_note("list_tasks", {}, rows, "Task 1 is the most urgent one.") == "", "not the whole list is told"
 
 
-def test_a_list_that_can_be_read_on_is_told_without_it():
+def test_a_full_page_is_told_with_a_word_that_there_may_be_another():
     tool = ToolSpec(
         name="list_things", description="List things, at most 2.", server="s",
         input_schema={"type": "object", "properties": {"page": {"type": "integer"}}},
@@ -65,6 +68,11 @@ def test_a_list_that_can_be_read_on_is_told_without_it():
     assert not is_end_out_of_reach(tool, {}, rows)
     bare = tool.model_copy(update={"input_schema": {"type": "object", "properties": {}}})
     assert is_end_out_of_reach(bare, {}, rows)
+    writer = ReportWriter(Wording(Phrasebook(), [tool]), "plain", random.Random(1))
+    call = GoldCall(tool="list_things", arguments={}, provenance={}, effect="read")
+    note = writer.add_limit_note(call, rows, "First, Second.").removeprefix("First, Second.")
+    assert note.strip() in [text.format(count=2) for text in get_language().reports.more_pages]
+    assert writer.add_limit_note(call, {"result": rows["result"][:1]}, "First.") == "First."
 
 
 def test_of_several_answers_in_a_message_each_says_what_it_is_about():

@@ -11,7 +11,7 @@ from trajsmith.environments.blocking import EnvironmentSession, run_blocking
 from trajsmith.export import build_row
 from trajsmith.pipeline.config import ConfigInput, RunConfig, load_config, resolve_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
-from trajsmith.pipeline.format_export import iter_selected, load_stored_specs
+from trajsmith.pipeline.format_export import iter_selected, load_pass_rates, load_stored_specs
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -124,10 +124,12 @@ class Run:
 
         A trajectory that a chat template would damage is left out, as in the export, which counts the reasons.
         """
+        rates = load_pass_rates(self.directory)
         for task, trajectory, verdict in iter_selected(self.directory):
             if verdict.accepted:
+                spec = self.specs[trajectory.environment]
                 try:
-                    yield build_row(task, trajectory, verdict, self.specs[trajectory.environment])
+                    yield build_row(task, trajectory, verdict, spec, None, rates.get(task.id))
                 except RecordDropped:
                     continue
 

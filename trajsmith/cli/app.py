@@ -16,6 +16,7 @@ from trajsmith.cli import (
     arena,
     audit,
     bench,
+    calibrate,
     diagnose,
     env,
     env_growth,
@@ -76,6 +77,7 @@ app.command()(train.sft)
 app.command()(train.dpo)
 app.command()(train.grpo)
 app.command(name="eval")(train.evaluate)
+app.command()(calibrate.calibrate)
 app.command()(diagnose.diagnose)
 app.command()(bench.bench)
 app.command()(arena.arena)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 
 from trajsmith.environments.library import list_environments_in
@@ -28,17 +28,32 @@ from trajsmith.verify.duplicates import DuplicateSettings
 from trajsmith.verify.rewards import REWARDS
 
 
+class RaySettings(FrozenModel):
+    """Settings of a Ray cluster: its address, and what each worker needs there."""
+
+    address: str | None = None
+    """`auto`, `HOST:6379` or `ray://HOST:10001`; unset is RAY_ADDRESS, and a new Ray on this machine without it."""
+    cpus: PositiveFloat = 1
+    """Cores that each worker reserves."""
+    resources: dict[str, PositiveFloat] = Field(default_factory=dict)
+    """Custom resources that each worker reserves, for example `{trajsmith: 1}` on nodes that have a sandbox."""
+    runtime_env: dict[str, Any] = Field(default_factory=dict)
+    """Ray's runtime environment, where nodes do not have trajsmith installed."""
+
+
 class EngineSettings(FrozenModel):
     """Settings of the engine that runs the stages."""
 
     kind: EngineName = "local"
-    """`local`: asyncio on this machine; `trajsmith plugins --kind engines` lists all."""
+    """`local`: asyncio and processes on this machine; `ray`: the same on a Ray cluster, with the run directory on
+    storage that all nodes see; `trajsmith plugins --kind engines` lists all."""
     concurrency: PositiveInt = 8
     """Records in work at a time, in each worker."""
     workers: Literal["auto"] | PositiveInt = "auto"
     """Processes that ground, write, play and verify; 1 works in this one. `auto` takes all cores where a stage has
     enough records to make up for starting them. Records do not depend on it. Stages in which models speak wait more
     than they compute and stay in one process."""
+    ray: RaySettings = RaySettings()
 
 
 class ExportSettings(FrozenModel):

@@ -60,6 +60,7 @@ FIRST_OF_ROLE: dict[Role, str] = {
     "classify": "graph",
     "refine": "graph",
     "writer": "write",
+    "checker": "write",
     "user": "play",
     "agent": "play",
     "judge": "verify",

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import orjson
 
+from trajsmith.evals import ATTEMPTS, UNMEASURED, measure_difficulty, read_attempts
 from trajsmith.pipeline.quotas import Cell, Quotas
 from trajsmith.pipeline.record_joins import join_verdict_heads, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
-from trajsmith.records import JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
+from trajsmith.records import InputError, JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
 from trajsmith.records.journal import read_records
 from trajsmith.verify.decontaminate import Decontaminator
 from trajsmith.verify.duplicates import DuplicateFilter
@@ -52,6 +53,13 @@ class DatasetSelector:
         self.decontaminator = Decontaminator(config.decontaminate) if config.decontaminate else None
         avoid = config.plan.avoid if config.plan else ()
         self.evaluated = EvaluationTasks(avoid) if avoid else None
+        by_difficulty = config.accept is not None and "difficulty" in config.accept.by
+        self.difficulties = measure_difficulty(read_attempts(run.file(ATTEMPTS))) if by_difficulty else {}
+        if by_difficulty and not self.difficulties:
+            raise InputError(
+                f"accept.by.difficulty: no solver has played the tasks of {run.path}: run it without, then "
+                f"trajsmith calibrate {run.path} --solver ..., then trajsmith resume --set accept..."
+            )
         self.quotas = Quotas(config.accept.count, config.accept.shares(list(context.places))) if config.accept else None
         self.refused: dict[str, tuple[str, str]] = {}
         """Trajectory to (reason, detail), for good."""
@@ -97,6 +105,7 @@ class DatasetSelector:
             "variant": task.variant,
             "turns": str(len(trajectory.turns)),
             "environment": trajectory.environment,
+            "difficulty": difficulty.label if (difficulty := self.difficulties.get(task.id)) else UNMEASURED,
         }
         cell = self.quotas.cell(labels) if self.quotas is not None else None
         if self.quotas is not None and cell is None:

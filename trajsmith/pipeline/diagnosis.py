@@ -7,7 +7,7 @@ import orjson
 
 from trajsmith.evals import PlayedEpisode, is_evaluation, read_transcripts
 from trajsmith.evals.diagnosis import Diagnosis, diagnose
-from trajsmith.evals.observations import OBSERVATIONS, EpisodeObservation, observe_episode, read_observations
+from trajsmith.evals.observations import OBSERVATIONS, EpisodeObservation, observe_episode
 from trajsmith.evals.plans import build_plan
 from trajsmith.evals.transcripts import TASKS
 from trajsmith.export import render_page
@@ -15,6 +15,7 @@ from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_yaml
 from trajsmith.records import InputError
+from trajsmith.records.journal import read_entries
 from trajsmith.records.storage import ensure_writable, write_whole_file
 
 DIAGNOSIS, PAGE, PLAN = "diagnosis.json", "diagnosis.html", "plan.yaml"
@@ -28,7 +29,7 @@ def load_observations(folder: Path) -> list[EpisodeObservation]:
         InputError: The folder is none of them, or holds no episode.
     """
     if (folder / OBSERVATIONS).is_file():
-        observations = read_observations(folder / OBSERVATIONS)
+        observations = list(read_entries(folder / OBSERVATIONS, EpisodeObservation))
     elif is_evaluation(folder):
         observations = [observe_episode(played) for played in read_transcripts(folder)]
     elif (folder / VERDICTS).is_file():

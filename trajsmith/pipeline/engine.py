@@ -75,7 +75,9 @@ class Engine(Protocol):
     ) -> StageSummary: ...
 
 
-ENGINES: Registry[Engine] = Registry("engines", {"local": "trajsmith.pipeline.engine"})
+ENGINES: Registry[Engine] = Registry(
+    "engines", {"local": "trajsmith.pipeline.engine", "ray": "trajsmith.pipeline.ray_workers"}
+)
 EngineName = Annotated[str, AfterValidator(ENGINES.check_name)]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from trajsmith.environments.composite import CompositeLookup, compose_spec
+from trajsmith.evals import ATTEMPTS, measure_difficulty, read_attempts
 from trajsmith.export import FormatSettings, MultiFormatWriter
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
@@ -63,7 +64,10 @@ async def export_formats(
     targets = {name: _target(run, name, out, len(names) > 1) for name in dict.fromkeys(names)}
     settings = FormatSettings(window=window or config.export.window)
     first, wanted = next(iter(targets.values())), ACCEPTED[include]
-    matrix = MultiFormatWriter(targets, run.get_state, config.export.split, settings, config.export.rows_per_shard)
+    rates = load_pass_rates(run)
+    matrix = MultiFormatWriter(
+        targets, run.get_state, config.export.split, settings, config.export.rows_per_shard, rates
+    )
     bar_of = progress.stage("export", count_records(run.file(VERDICTS)), 0, 0)
     left_out = 0
     with storage_boundary(first), matrix, bar_of as bar:
@@ -114,6 +118,11 @@ def load_stored_specs(run: RunDirectory) -> CompositeLookup[EnvironmentSpec]:
     )
     specs = (EnvironmentSpec.model_validate(run.read_json(f"environments/{path.name}")) for path in sorted(files))
     return CompositeLookup({spec.name: spec for spec in specs}, compose_spec)
+
+
+def load_pass_rates(run: RunDirectory) -> dict[str, dict[str, float]]:
+    """Return the pass rates of each task of a run by solver; empty if no solver played it."""
+    return {name: one.rates for name, one in measure_difficulty(read_attempts(run.file(ATTEMPTS))).items()}
 
 
 def _target(run: RunDirectory, name: str, out: Path | None, several: bool) -> Path:

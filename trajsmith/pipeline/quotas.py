@@ -4,13 +4,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from math import floor
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from pydantic import PositiveInt, field_validator
 
-from trajsmith.records import FrozenModel, RunError
+from trajsmith.records import Difficulty, FrozenModel, RunError
 
-Dimension: TypeAlias = Literal["variant", "turns", "environment"]
+Dimension: TypeAlias = Literal["variant", "turns", "environment", "difficulty"]
+DIFFICULTIES = get_args(Difficulty)
 Cell: TypeAlias = tuple[str, ...]
 """A stratum of each dimension, in the order of their names."""
 
@@ -30,7 +31,8 @@ class AcceptSettings(FrozenModel):
     count: PositiveInt
     """Rows of the dataset, exactly."""
     by: dict[Dimension, dict[str, float] | Literal["even"]] = {}
-    """Shares of the strata; every dimension is met on its own. Turns may end with an open one ("4+")."""
+    """Shares of the strata; every dimension is met on its own. Turns may end with an open one ("4+"). Difficulties are
+    those that `trajsmith calibrate` measured."""
     budget: TopUpBudget = TopUpBudget()
 
     @field_validator("by")
@@ -43,6 +45,10 @@ class AcceptSettings(FrozenModel):
                 wrong = next((label for label in shares if not re.fullmatch(r"\d+\+?", label)), None)
                 if wrong is not None:
                     raise ValueError(f'turns: {wrong!r} is no number of turns: say "3", or "4+" for four and more')
+            if name == "difficulty" and isinstance(shares, dict):
+                wrong = next((label for label in shares if label not in DIFFICULTIES), None)
+                if wrong is not None:
+                    raise ValueError(f"difficulty: there is no {wrong!r}; there are: {', '.join(DIFFICULTIES)}")
             if isinstance(shares, dict) and (not shares or min(shares.values()) <= 0):
                 raise ValueError(f"{name}: shares must be above 0")
         return by

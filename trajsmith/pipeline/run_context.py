@@ -22,7 +22,7 @@ from trajsmith.models.registry import ModelRegistry
 from trajsmith.phrasing import ScenarioBook, Wording, set_language
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.worker_pool import WorkerPool
+from trajsmith.pipeline.worker_pool import StageExecutor
 from trajsmith.querygen import TaskWriter
 from trajsmith.querygen.vary import VariantCase
 from trajsmith.records import (
@@ -84,7 +84,7 @@ class RunContext:
         self.writer = lru_cache(maxsize=64)(self._writer)
         self.state = lru_cache(maxsize=64)(run.get_state)
         """Initial state by hash; shared, so it must not be changed."""
-        self.workers: WorkerPool | None = None
+        self.workers: StageExecutor | None = None
         """Processes for the stages that compute; started by the first stage that deserves them."""
 
     @classmethod

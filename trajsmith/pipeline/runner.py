@@ -28,7 +28,7 @@ from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.dialogue_audit import AuditReport
 from trajsmith.pipeline.engine import ENGINES
-from trajsmith.pipeline.format_export import iter_selected
+from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -259,7 +259,12 @@ def export_run(
     target = run.file("dataset")
     targets = {MAIN: target} | {name: run.file(f"exports/{name}") for name in settings.formats if name != MAIN}
     matrix = MultiFormatWriter(
-        targets, context.state, settings.split, FormatSettings(window=settings.window), settings.rows_per_shard
+        targets,
+        context.state,
+        settings.split,
+        FormatSettings(window=settings.window),
+        settings.rows_per_shard,
+        load_pass_rates(run),
     )
     with storage_boundary(target, run.again), matrix:
         with progress.stage("export dataset", total, 0, 0) as bar, browser or nullcontext():

@@ -60,7 +60,16 @@ from trajsmith.usersim import (
     build_user,
     get_role_name,
 )
-from trajsmith.verify import JUDGE, Judge, select_best, verify_trajectory
+from trajsmith.verify import (
+    CHECK_FUNCTION,
+    CHECKLIST,
+    JUDGE,
+    CheckAuthor,
+    Judge,
+    add_written_checks,
+    select_best,
+    verify_trajectory,
+)
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
 
 VaryInput: TypeAlias = tuple[Task, str | None]
@@ -114,6 +123,7 @@ PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
     "refine": (EDGES,),
     "classify": (PARAMETERS,),
     "writer": (PERSONA, WRITE, REFINE),
+    "checker": (CHECKLIST, CHECK_FUNCTION),
     "agent": (AGENT,),
     "user": (USER,),
     "judge": (JUDGE,),
@@ -234,6 +244,10 @@ class RoleFactory:
         return self.context.role_model("writer")
 
     @cached_property
+    def checker(self) -> ChatModel | None:
+        return self.context.role_model("checker")
+
+    @cached_property
     def agent(self) -> ChatModel | None:
         return self.context.role_model("agent")
 
@@ -277,6 +291,15 @@ class RoleFactory:
         state = self.context.state(grounded.initial_state)
         async with self.context.place(grounded.environment).session() as session:
             return await self.context.writer(grounded.environment).write(grounded, state, session, author)
+
+    async def add_checks(self, task: Task) -> Task:
+        """Return the task with the checks that a model wrote and that stood their tests; unchanged without a model."""
+        if self.checker is None:
+            return task
+        place, context = self.context.place(task.environments[0]), self.context
+        author = CheckAuthor(self.checker, place.spec, context.prompts, context.code_checks, self.config.write.checks)
+        async with place.session() as session:
+            return await add_written_checks(task, author, context.state(task.initial_state), session)
 
     async def play(self, task: Task, candidate: int) -> Trajectory:
         """One play of a task."""
@@ -349,7 +372,8 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
                 raise
 
     async def write(grounded: GroundedChain) -> tuple[Task]:
-        return (await (cast.write(grounded) if grounded.program is None else cast.write_program(grounded)),)
+        task = await (cast.write(grounded) if grounded.program is None else cast.write_program(grounded))
+        return (await cast.add_checks(task),)
 
     async def vary(wanted: VaryInput) -> tuple[Task]:
         task, name = wanted

@@ -65,6 +65,11 @@ def next_round(
     if config.accept is None or selector.quotas is None:
         raise ValueError("nothing is asked for")
     missing, spent = selector.quotas.missing(), sum(each.chains for each in rounds)
+    if "difficulty" in missing:
+        raise RunError(
+            f"accept: {'; '.join(_list_short(missing)[:4])}. Difficulty is measured by playing, so that no "
+            f"round can add to it: ask for fewer with trajsmith resume {run.path} --set accept.count=..., or play more"
+        )
     most = config.accept.budget.chains or 20 * config.accept.count
     if spent >= most or len(rounds) >= config.accept.budget.rounds:
         raise RunError(_explain_shortfall(run, selector, missing, spent, len(rounds)))
@@ -103,16 +108,21 @@ def _count_rows(selector: "DatasetSelector", name: str, label: str) -> int:
     return sum(number for cell, number in selector.quotas.available.items() if cell[place] == label)
 
 
-def _explain_shortfall(
-    run: RunDirectory, selector: "DatasetSelector", missing: dict[str, dict[str, int]], spent: int, rounds: int
-) -> str:
-    """Return a message with the missing strata and the main reasons for lost records."""
-    short = [
+def _list_short(missing: dict[str, dict[str, int]]) -> list[str]:
+    """List the strata that lack rows, as text."""
+    return [
         f"{name} {label}: {number} short"
         for name, labels in missing.items()
         if name != "all" or len(missing) == 1
         for label, number in labels.items()
     ]
+
+
+def _explain_shortfall(
+    run: RunDirectory, selector: "DatasetSelector", missing: dict[str, dict[str, int]], spent: int, rounds: int
+) -> str:
+    """Return a message with the missing strata and the main reasons for lost records."""
+    short = _list_short(missing)
     names = {label for labels in missing.values() for label in labels}
     stages: list[StageSummary] = [summarize_stage(run, name) for name in ("ground", "write", "vary")]
     lost = [(number, f"{stage.name}: {reason}") for stage in stages for reason, number in stage.dropped.items()]

@@ -36,6 +36,9 @@ BOOT = (
 class StageExecutor(Protocol):
     """Works on inputs of stages somewhere else."""
 
+    count: int
+    """Workers, each of which takes `engine.concurrency` inputs at a time."""
+
     async def attempt(self, stage: str, item: Any) -> WorkOutcome:
         """Work on one input of a stage.
 
@@ -61,7 +64,12 @@ def choose_worker_count(workers: int | Literal["auto"], inputs: int) -> int:
     """Return how many workers a stage with so many open inputs deserves; 1 is this process."""
     if workers != "auto":
         return workers
-    return max(1, min(count_cores(), inputs // ITEMS_PER_WORKER))
+    return limit_workers(count_cores(), inputs)
+
+
+def limit_workers(most: int, inputs: int) -> int:
+    """Return how many of `most` workers so many inputs of a stage make up for."""
+    return max(1, min(most, inputs // ITEMS_PER_WORKER))
 
 
 def distribute_stage(stage: PipelineStage[Any, Any], executor: StageExecutor) -> PipelineStage[Any, Any]:

@@ -358,6 +358,9 @@ class FileStore(Environment[FileStoreState]):
             raise ToolError(f"{file.file_name} already has a link, which works until {working.ends_on}")
         if expires_on < today:
             raise ToolError("the last day of a link must not lie in the past")
+        longest = max(LINK_DAYS.values())
+        if expires_on > today + timedelta(days=longest):
+            raise ToolError(f"share links end after {longest} days at most")
         days = LINK_DAYS[file.confidentiality]
         if expires_on > today + timedelta(days=days):
             raise ToolError(f"links of {file.confidentiality} files end after {days} days at most")

@@ -5,7 +5,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from trajsmith.environments.library.retail.results import Cancellation, OrderChange, OrderSummary, PlacedOrder
+from trajsmith.environments.library.retail.results import (
+    Cancellation,
+    CatalogueEntry,
+    OrderChange,
+    OrderSummary,
+    PlacedOrder,
+)
 from trajsmith.environments.library.retail.seeds import make_state
 from trajsmith.environments.library.retail.state import (
     Address,
@@ -25,6 +31,9 @@ from trajsmith.environments.native import Environment, tool
 from trajsmith.records import ConfirmationRule, ToolError
 
 RETURN_DAYS = {"standard": 30, "silver": 45, "gold": 60}
+
+
+ENTRY_FIELDS = set(CatalogueEntry.model_fields)
 
 
 class Retail(Environment[RetailState]):
@@ -243,7 +252,7 @@ class Retail(Environment[RetailState]):
         max_price: Annotated[float | None, Field(gt=0, examples=[30.0, 60.0, 100.0, 200.0])] = None,
         in_stock_only: bool = False,
         page: Annotated[int, Field(ge=1)] = 1,
-    ) -> list[Product]:
+    ) -> list[CatalogueEntry]:
         """Search the catalogue, cheapest first, at most 8 products on a page.
 
         Args:
@@ -259,7 +268,8 @@ class Retail(Environment[RetailState]):
             and (max_price is None or product.price <= max_price)
             and (product.in_stock > 0 or not in_stock_only)
         ]
-        return sorted(products, key=lambda product: (product.price, product.sku))[8 * (page - 1) : 8 * page]
+        shown = sorted(products, key=lambda product: (product.price, product.sku))[8 * (page - 1) : 8 * page]
+        return [CatalogueEntry.model_validate(product.model_dump(include=ENTRY_FIELDS)) for product in shown]
 
     @tool(effect="read")
     def get_product(self, sku: str) -> Product:

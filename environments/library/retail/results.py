@@ -12,6 +12,17 @@ class OrderSummary(StateModel):
     total: float
 
 
+class CatalogueEntry(StateModel):
+    """Product as the catalogue shows it; its page has more."""
+
+    sku: str
+    name: str
+    category: str
+    price: float
+    in_stock: int
+    rating: float
+
+
 class OrderChange(StateModel):
     order_id: str
     status: OrderStatus

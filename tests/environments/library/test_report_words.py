@@ -151,3 +151,35 @@ def test_a_share_that_was_there_is_reported_as_a_change() -> None:
     for said in say_all("file_store", "share_file", out):
         assert said is not None
         assert any(word in said for word in words), said
+
+
+def test_an_escalation_claims_no_change_that_it_does_not_know() -> None:
+    out = {"ticket_id": "INC1", "team": "Second Line Support", "priority": "urgent", "due_at": "2026-05-01T13:10:00"}
+    out |= {"team_lead": "Ann Bay", "status": "in_progress", "title": "No network", "escalated": True}
+    said = [text for text in say_all("helpdesk", "escalate_ticket", out) if text]
+    assert said
+    for text in said:
+        assert not any(word in text for word in ("become", "new due time", "priority is now")), text
+
+
+def test_an_upgrade_tells_the_points_that_it_took() -> None:
+    book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("travel")))
+    out = {"travel_class": "comfort", "price": 99.8, "service": "Coast Runner 52", "passengers": 2, "fare": "saver"}
+    out |= {"departs_at": "2026-09-12T08:40:00", "from_station": "Brindle", "to_station": "Holmey"}
+    phrases = book.tools["upgrade_trip"]
+    for template in (*phrases.done, *phrases.brief, *phrases.detailed):
+        said = {
+            way: Wording(book, ()).results([template], out, {"pay_with": way}, random.Random(0)) or ""
+            for way in ("points", "card")
+        }
+        assert "600" in said["points"] and "points" not in said["card"] and "All 2" not in said["points"], said
+
+
+def test_a_return_that_has_come_says_where_the_money_is() -> None:
+    row = {"return_id": "R1", "order_id": "W1", "product_name": "Bike", "status": "received", "refund_amount": 99.0}
+    book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("retail")))
+    questions = [question for question in book.tools["list_returns"].questions if "$.result[*].status" in question.asks]
+    assert questions
+    for template in (text for question in questions for text in question.answer):
+        said = Wording(book, ()).results([template], {"result": [row]}, {}, random.Random(0))
+        assert said is not None and "99.00" in said, said

@@ -1,0 +1,36 @@
+"""Plays of tasks by named solvers, from which the difficulty of a task is measured (Agent-World 3.1.1)."""
+
+from typing import ClassVar, Literal
+
+from trajsmith.records.record import Record
+
+Difficulty = Literal["unsolved", "hard", "medium", "easy", "trivial"]
+"""Label of a task by the share of plays that passed."""
+
+
+class SolverAttempt(Record):
+    """One play of a task by a solver."""
+
+    PREFIX: ClassVar[str] = "attempt"
+    VOLATILE: ClassVar[frozenset[str]] = frozenset({"date"})
+
+    task_id: str
+    solver: str
+    """Name under which the solver was given, such as "scripted:0.1" or the folder of a model."""
+    version: str
+    """Hash of what decides how the solver plays: settings and package, or the files of a model."""
+    sample: int
+    """Number among the plays of the same task by the same solver, from 0."""
+    passed: bool | None = None
+    """None if the environment, the user or the model's server failed: such a play says nothing."""
+    checks: float
+    """Share of the checks that passed."""
+    error: str = ""
+    """What went wrong first; empty if it passed."""
+    calls: int
+    actions: tuple[str, ...] = ()
+    """Calls that changed the state, as text, in order of their text."""
+    stated: tuple[str, ...] = ()
+    """Values of the tools' results that its answers tell, in order of their text."""
+    date: str = ""
+    """Day of the play, as YYYY-MM-DD."""
