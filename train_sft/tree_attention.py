@@ -60,7 +60,7 @@ def compute_tree_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     groups = query.shape[1] // key.shape[1]
     seen = query[0].reshape(key.shape[1], groups, *query.shape[2:]) * scale
-    attended = TreeAttention.apply(seen, key[0], value[0], segments)  # type: ignore[no-untyped-call]
+    attended = TreeAttention.apply(seen, key[0], value[0], segments)
     return attended.reshape(query.shape[1], query.shape[2], value.shape[-1]).transpose(0, 1)[None].contiguous(), None
 
 

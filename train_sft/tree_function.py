@@ -11,7 +11,7 @@ BLOCK = 128
 """Tokens whose scores are computed together; keys behind the last of them are left out."""
 
 
-class TreeAttention(torch.autograd.Function):
+class TreeAttention(torch.autograd.Function):  # type: ignore[misc]
     """Sums of values (key heads, tokens, size), weighted by queries (key heads, group, tokens, size) and keys.
 
     Weights are computed again for the gradient: kept, they would be most of a training's memory.
