@@ -1,7 +1,7 @@
 """Formatting of values as people write them, and matching of such forms in a text."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -154,17 +154,21 @@ def is_value_mentioned(text: str, value: Any) -> bool:
     haystack = " ".join(text.lower().split())
     if isinstance(value, int | float):
         haystack = get_language().grammar.read_numbers(haystack)
-    return any(_is_separate_token(haystack, form) for form in list_value_forms(value))
+    return any(True for form in list_value_forms(value) for _ in _find_tokens(haystack, form))
 
 
-def _is_separate_token(text: str, form: str) -> bool:
-    """Return True if a form is a separate token: not inside a word or number, nor as the 500 of 1,500."""
+def find_value_positions(text: str, value: Any) -> list[int]:
+    """Return where a text in lower case with single spaces states a value, in order."""
+    return sorted({at for form in list_value_forms(value) for at in _find_tokens(text, form)})
+
+
+def _find_tokens(text: str, form: str) -> Iterator[int]:
+    """Yield where a form is a separate token: not inside a word or number, nor as the 500 of 1,500."""
     at = text.find(form)
     while at >= 0:
         if _free_before(text, at, form) and _free_after(text, at + len(form)):
-            return True
+            yield at
         at = text.find(form, at + 1)
-    return False
 
 
 def _free_before(text: str, at: int, form: str) -> bool:

@@ -165,7 +165,7 @@ def count_rows(result: Any) -> Iterator[int]:
 def derive_numbers(result: Any) -> Iterator[float]:
     """Yield what can be added up or subtracted within one result: totals of a column, sums and differences of two."""
     columns: dict[str, list[float]] = {}
-    for name, number in _iter_numbers(result):
+    for name, number in iter_numbers(result):
         columns.setdefault(name, []).append(number)
     for numbers in columns.values():
         yield round(sum(numbers), 2)
@@ -217,7 +217,7 @@ def derive_totals(results: Sequence[Any]) -> Iterator[float]:
 
 def derive_named_totals(results: Sequence[Any], text: str) -> Iterator[float]:
     """Yield the totals of fields over those rows of one list that a text names, each by a text or date of its own."""
-    for rows in (rows for result in results for rows in _iter_lists(result)):
+    for rows in (rows for result in results for rows in iter_lists(result)):
         names = [{format_value(value) for value in row.values() if isinstance(value, str)} for row in rows]
         spread = Counter(name for row_names in names for name in row_names)
         named = [
@@ -244,13 +244,13 @@ def _iter_rows(value: Any) -> Iterator[dict[str, Any]]:
         yield from _iter_rows(each)
 
 
-def _iter_lists(value: Any) -> Iterator[list[dict[str, Any]]]:
+def iter_lists(value: Any) -> Iterator[list[dict[str, Any]]]:
     """Yield the lists of rows in a value."""
     if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
         yield value
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for each in inner:
-        yield from _iter_lists(each)
+        yield from iter_lists(each)
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
@@ -266,12 +266,12 @@ def derive_days(result: Any, days: Collection[int]) -> Iterator[str]:
         yield from (add_days(result, count) for count in days)
 
 
-def _iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+def iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _iter_numbers(inner, key)
+            yield from iter_numbers(inner, key)
     elif isinstance(value, list):
         for inner in value:
-            yield from _iter_numbers(inner, name)
+            yield from iter_numbers(inner, name)
     elif _is_number(value):
         yield name, float(value)

@@ -32,6 +32,7 @@ from trajsmith.verify.confirmation import REPORTED, ConfirmationReport, find_con
 from trajsmith.verify.fault_attribution import decide_outcome, decide_turn_outcome, find_script_faults
 from trajsmith.verify.fidelity import USER, find_user_faults
 from trajsmith.verify.matching import compute_trajectory_match, find_wrong_reads, match_calls
+from trajsmith.verify.misplaced_values import find_misplaced_values
 from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
@@ -240,10 +241,18 @@ async def _judge_turn(
 
 
 def _check_claims(task: Task, trajectory: Trajectory, wording: Wording | None) -> list[CheckOutcome]:
-    """Return one outcome per value that the agent made up."""
-    says = "the agent tells only values that it was given"
-    claims = find_play_claims(task, trajectory, wording.phrasebook if wording else None)
-    return [CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value) for claim in claims]
+    """Return one outcome per value that the agent made up, or told of another thing than its own."""
+    claims = {
+        "the agent tells only values that it was given": find_play_claims(
+            task, trajectory, wording.phrasebook if wording else None
+        ),
+        "each value is told of the thing that it belongs to": find_misplaced_values(trajectory.messages),
+    }
+    return [
+        CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value)
+        for says, wrong in claims.items()
+        for claim in wrong
+    ]
 
 
 def _match_gold_calls(task: Task, trajectory: Trajectory, turns: Sequence[_TurnReplay]) -> dict[int, int]:

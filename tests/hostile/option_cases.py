@@ -66,6 +66,7 @@ GOOD = {
     "diagnose": ["done", "--out", "diagnosis"],
     "merge": ["done", "--out", "merged"],
     "plan": ["done", "--count", "1000"],
+    "calibrate": ["done", "--solver", "scripted:0.1", "--runs", "2"],
     "task tools": [],
     "task call": ["tool", "{}"],
     "task judge": ["done", "--transcript", "empty"],

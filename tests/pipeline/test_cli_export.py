@@ -102,7 +102,7 @@ def test_formats_are_listed_with_a_line_each(trajsmith):
     [
         pytest.param(
             ["--format", "csv"],
-            "no format named 'csv'; there are: atif, dpo, grpo, judged",
+            "no format named 'csv'; there are: atif, dpo, grpo, json_text, judged",
             id="unknown-format",
         ),
         pytest.param(["--window", "3"], "--out and --window go with --format", id="window-alone"),

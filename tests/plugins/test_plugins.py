@@ -157,7 +157,7 @@ UNKNOWN = [
         "sample.method=shalow",
         "sample.method: no sampler named 'shalow' (did you mean \"shallow\"?); there are: coverage, env",
     ),
-    ("engine.kind=ray", "engine.kind: no engine named 'ray'; there are: local, noted"),
+    ("engine.kind=slurm", "engine.kind: no engine named 'slurm'; there are: local, noted, ray"),
     ("verify.rewards.names=[brief]", "verify.rewards.names.0: no reward named 'brief'; there are: brevity, checks"),
     ("verify.checks={none: {}}", "no check named 'none'; there are: answer, code, few_calls, policy"),
     ("verify.checks={state: {}}", "state is a kind of check that tasks hold"),
