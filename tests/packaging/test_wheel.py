@@ -134,6 +134,6 @@ def test_a_packaged_configuration_runs_by_name(installed, folder):
 def test_a_new_project_passes_its_test_and_runs(installed, folder):
     assert "trajsmith run garden.yaml" in execute(installed / "trajsmith", "init", "shop", cwd=folder)
     project = folder / "shop"
-    assert "6 passed" in execute(installed / "python", "-m", "pytest", "-q", cwd=project)
+    assert "6 passed" in execute(installed / "python", "-m", "pytest", cwd=project)
     out = execute(installed / "trajsmith", "run", "garden.yaml", "--set", "sample.count=5", cwd=project)
     assert "garden: 5 accepted trajectories" in out
