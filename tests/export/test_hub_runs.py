@@ -11,7 +11,6 @@ import trajsmith as ts
 from trajsmith.pipeline.hub_runs import check_foreign_config
 from trajsmith.records import InputError
 
-pytestmark = pytest.mark.slow
 CONFIG = {
     "name": "hub",
     "seed": 3,

@@ -21,7 +21,7 @@ from trajsmith.pipeline.worker_frames import WorkOutcome
 from trajsmith.records import Chain, InputError, RunError
 
 ray = pytest.importorskip("ray", reason="needs the ray extra")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 SETTINGS = {
     "name": "ray",

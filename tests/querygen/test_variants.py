@@ -44,8 +44,6 @@ from trajsmith.usersim.variant_roles import VariantAgent, VariantUser
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.variant_checks import DECLINES, build_variant_checks
 
-pytestmark = pytest.mark.slow
-
 PLAYED = ("retail", "mobile_care", "file_store")
 CHAINS = 26
 
