@@ -1,11 +1,14 @@
 """The package of a run: what it holds stands alone, and solutions lack the calls that the verdict takes out."""
 
+from pathlib import PurePosixPath
+
 import pytest
 
 from trajsmith.pipeline.record_joins import JudgedTrajectory
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.task_packages import FORMS, build_module_name, write_task_package
 from trajsmith.pipeline.task_server import build_solution, build_transcript, iter_solutions, open_tasks
+from trajsmith.records import RunError
 from trajsmith.records.verdict import PrunedCall
 
 
@@ -29,6 +32,36 @@ def test_the_package_holds_a_run_that_opens(made_run, tmp_path, form):
         assert list(source.tasks) == solved
     assert len(solved) == counts["written"] > 0
     assert inner.file("trajectories.jsonl").is_file() == FORMS[form].solutions
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_export_replaces_only_an_older_export(made_run, tmp_path, form):
+    out = tmp_path / "package"
+    inner = out / FORMS[form].place.format(module=build_module_name(made_run.path.name))
+    cached = inner.parent / "__pycache__" / "app.cpython-311.pyc"
+    write_task_package(made_run, form, out)
+    cached.parent.mkdir()
+    cached.write_bytes(b"")
+    write_task_package(made_run, form, out)
+    assert not cached.exists()
+    own = inner.parent / "notes.py"
+    own.write_text("# mine")
+    with pytest.raises(RunError, match=r"notes\.py, which no export writes: choose another folder"):
+        write_task_package(made_run, form, out)
+    assert own.read_text() == "# mine"
+    assert inner.is_dir()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_checkout_of_the_framework_is_not_replaced(made_run, tmp_path, form):
+    place = FORMS[form].place.format(module=build_module_name(made_run.path.name))
+    own = tmp_path / "checkout" / PurePosixPath(place).parts[0] / "mine" / "app.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("# mine")
+    (tmp_path / "checkout" / ".git").mkdir()
+    with pytest.raises(RunError, match=r"which no export writes"):
+        write_task_package(made_run, form, tmp_path / "checkout")
+    assert own.read_text() == "# mine"
 
 
 def test_a_solution_lacks_the_calls_that_the_verdict_takes_out(made_run):
