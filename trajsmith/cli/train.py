@@ -93,7 +93,7 @@ def show_preference_plan(plan: "PreferencePlan") -> None:
 def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> None:
     """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
     from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts, open_simulated_users
-    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.hub_runs import open_run
     from trajsmith.pipeline.yaml_settings import load_settings
     from trajsmith.train_grpo import GrpoConfig
     from trajsmith.train_grpo.training import check_settings, train
@@ -102,7 +102,7 @@ def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> N
     settings = load_settings(config, GrpoConfig, overrides or [])
     check_settings(settings)
     check_resume(settings.out, resume)
-    run = RunDirectory.open(settings.run)
+    run = open_run(settings.run)
     tasks = list_training_tasks(run, "train", settings.limit)
     with open_simulated_users(settings) as (users, background):
         train(settings, tasks, run_async(open_eval_contexts(run)), resume, users, background)
