@@ -384,12 +384,16 @@ def main() -> None:
     TARGET.write_text(json.dumps(model, indent=1) + "\n", "utf-8")
 
 
-def load_sets(similarity: Similarity | None = None) -> dict[str, LinkSet]:
-    """Return all sets by name: with outputs as declared, and bare; the bundled environments, bare."""
+def list_set_names() -> list[str]:
+    """Return the names of all sets: with outputs as declared, and bare; the bundled environments, bare."""
     dialogues = [name for name in DIALOGUES if find_set_folder(name).is_dir()]
     open_sets = (*SMALL, *FLOW, *OTHER, *dialogues)
-    names = (*open_sets, *(name + BARE for name in (*open_sets, *BUNDLED)))
-    return {name: link_set(name, similarity) for name in names}
+    return [*open_sets, *(name + BARE for name in (*open_sets, *BUNDLED))]
+
+
+def load_sets(similarity: Similarity | None = None) -> dict[str, LinkSet]:
+    """Return all sets by name."""
+    return {name: link_set(name, similarity) for name in list_set_names()}
 
 
 def id_rule_figure(gold: GoldSet) -> float:
