@@ -63,7 +63,7 @@ class SupportTracker:
         if message.role != "assistant":
             self.days |= {int(days) for days in _DAYS.findall(message.content)}
         if message.shows_data:
-            self.results.append(_read_content(message.content))
+            self.results.append(read_content(message.content))
             self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
         elif message.role not in ("assistant", "tool"):
             self.allowed.add(message.content)
@@ -143,7 +143,7 @@ def _iter_phrases(phrasebook: Phrasebook) -> Iterator[str]:
         yield from (*phrases.confirm, *phrases.done, *phrases.brief, *phrases.detailed)
 
 
-def _read_content(text: str) -> Any:
+def read_content(text: str) -> Any:
     """Return the JSON of a tool message, or its text."""
     try:
         return orjson.loads(text)

@@ -139,6 +139,12 @@ _ANSWERS = AnswerPatterns(
     dates=re.compile(
         rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}\. ?(?:{_MONTH})\b\.?(?: \d{{4}})?|\b\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?"
     ),
+    links=word_set(
+        "ist sind war waren kostet kosten hat haben bietet bieten umfasst läuft laufen gilt gelten reicht dauert "
+        "dauern beginnt endet liegt beträgt zahlen zahlst bezahlen für mit bei bis um am im in vom von als zu zum "
+        "der die das den dem des ein eine einen einem einer sie du es"
+    ),
+    part_end=re.compile(r"[,;]\s|\s[-–—]\s|\b(?:und|oder|aber|sondern|während|dann|außerdem)\b"),
     calendar=word_set("tag monat jahr stunde minute datum zeit uhrzeit woche"),
     what_time=re.compile(r"\b(?:um wie ?viel uhr|zu welcher uhrzeit|welche uhrzeit|wie spät)\b", re.IGNORECASE),
 )

@@ -199,6 +199,12 @@ _ANSWERS = AnswerPatterns(
         rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH_WORDS})\b(?: \d{{4}})?|"
         rf"\b(?:{_MONTH_WORDS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
     ),
+    links=word_set(
+        "is are was were costs cost has have holds hold offers offer includes include gives gets get comes come goes "
+        "runs run lasts last leaves leave departs arrives arrive starts start begins ends end pay pays "
+        "at for of on in from by as with until till the a an your its it which that you there"
+    ),
+    part_end=re.compile(r"[,;]\s|\s[-–—]\s|\b(?:and|or|but|while|whereas|then|also|plus)\b"),
     calendar=frozenset({"day", "month", "year", "hour", "minute", "date", "time", "week"}),
     what_time=re.compile(r"\b(?:what time|which time|what hour|how late|how early|exact time)\b", re.IGNORECASE),
 )
