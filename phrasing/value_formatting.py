@@ -24,12 +24,27 @@ def parse_datetime(value: Any) -> datetime | date | None:
         return None
 
 
+def shift_date(moment: date, days: int) -> date | None:
+    """Return what comes so many days after a date or datetime; None outside the calendar, as after 31 December 9999."""
+    try:
+        return moment + timedelta(days=days)
+    except OverflowError:
+        return None
+
+
 def add_days(value: Any, days: Any) -> str:
-    """Return the day that comes so many days after a date, a datetime or their ISO strings, in ISO form."""
+    """Return the day that comes so many days after a date, a datetime or their ISO strings, in ISO form.
+
+    Raises:
+        ValueError: It is no date, or the day is outside the calendar.
+    """
     moment = value if isinstance(value, date) else parse_datetime(value)
     if moment is None:
         raise ValueError(f"{value!r} is no date")
-    return (date(moment.year, moment.month, moment.day) + timedelta(days=int(days))).isoformat()
+    day = shift_date(date(moment.year, moment.month, moment.day), int(days))
+    if day is None:
+        raise ValueError(f"{days} days after {value} there is no date")
+    return day.isoformat()
 
 
 def format_date(value: Any) -> str:
