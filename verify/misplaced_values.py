@@ -5,7 +5,9 @@ names are held against the values of these rows that it tells. The rule is sure,
 
 * a part of a sentence has one name and the value of another row that the answer names, and joins them by nothing but
   words such as "costs" or "until", or a bracket; no part of that sentence has names alone or values alone;
-* nobody asks: a question may propose other values;
+* the sentence tells what is so: it has no "not", "if", "could" or "you asked", and the message asks for no yes;
+* the value stands beside its own name nowhere ("Small ends on 7 April, as Large begins on 7 April"), unless a bracket
+  makes it part of the other one ("Kettle (W17)");
 * no result of the dialogue shows both together, no call has changed anything since the list was shown, nobody has said
   the value, and it is no multiple, sum or difference of what belongs to the name.
 
@@ -34,7 +36,13 @@ from trajsmith.phrasing.words import singularize
 from trajsmith.records import JsonObject, JsonValue, Message
 from trajsmith.verify.claim_support import MOST_QUANTITY, UnsupportedClaim, iter_lists, iter_numbers, read_content
 from trajsmith.verify.money_units import find_amounts_of_units, has_unit
-from trajsmith.verify.row_mentions import RowMention, drop_inner_mentions, iter_joined_pairs, list_field_words
+from trajsmith.verify.row_mentions import (
+    RowMention,
+    drop_inner_mentions,
+    is_in_brackets,
+    iter_joined_pairs,
+    list_field_words,
+)
 
 _TIME = re.compile(r"\d{1,2}:\d\d")
 _CURRENCY = re.compile(r"[£€$]\s?$")
@@ -129,10 +137,13 @@ class _Answer:
         for mention in mentions:
             masked = masked[: mention.start] + "x" * (mention.end - mention.start) + masked[mention.end :]
         for field in dict.fromkeys(mention.field for mention in mentions if not mention.is_name):
-            own = [mention for mention in mentions if mention.is_name or mention.field == field]
-            for name, value in iter_joined_pairs(masked, own):
+            pairs = list(iter_joined_pairs(masked, [one for one in mentions if one.is_name or one.field == field]))
+            right = {value.row for name, value in pairs if name.row == value.row}
+            for name, value in pairs:
                 wrong = rows[value.row][field]
-                if wrong != rows[name.row].get(field) and not self._is_supported(rows, owners, name.row, field, wrong):
+                if wrong == rows[name.row].get(field) or (value.row in right and not is_in_brackets(masked, value)):
+                    continue
+                if not self._is_supported(rows, owners, name.row, field, wrong):
                     yield format_value(wrong)
                     break
 

@@ -60,9 +60,13 @@ def iter_joined_pairs(text: str, mentions: Sequence[RowMention]) -> Iterator[tup
             else:
                 parts.append(inside)
         parts = [part for part in parts if part]
-        if "?" in text[start:end] or any(
-            sum(one.is_name for one in part) != 1 or len({one.row for one in part if not one.is_name}) != 1
-            for part in parts
+        if (
+            "?" in text[start:end]
+            or get_language().answers.unreal.search(text, start, end)
+            or any(
+                sum(one.is_name for one in part) != 1 or len({one.row for one in part if not one.is_name}) != 1
+                for part in parts
+            )
         ):
             continue
         for part in parts:
@@ -78,6 +82,11 @@ def _split(text: str, start: int, end: int, boundary: re.Pattern[str]) -> Iterat
         yield start, match.start()
         start = match.end()
     yield start, end
+
+
+def is_in_brackets(text: str, value: RowMention) -> bool:
+    """Return True for a value that opens a bracket behind a name, as the number in "Kettle (W17)"."""
+    return text[: value.start].endswith(("(", "["))
 
 
 def _is_joined(text: str, name: RowMention, value: RowMention) -> bool:

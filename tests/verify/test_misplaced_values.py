@@ -68,6 +68,14 @@ def find(text: str, *results: Any, asked: str = PLEASE) -> list[str]:
         "Shall I note Data Top-up 5 at £11.00 and Data Top-up 20 at £4.50?",
         "Two of Data Top-up 5 have 10 GB, Data Top-up 20 has 20 GB.",
         "With Data Top-up 5 you have 8 visits, with Weekend Burst 5 visits.",
+        "Data Top-up 5 runs until 2 August, because Data Top-up 20 runs until 2 August.",
+        "You asked for Data Top-up 5 at £11.00 and Data Top-up 20 at £4.50. Those are not their prices.",
+        "There is no Data Top-up 5 for £11.00 and no Data Top-up 20 for £4.50.",
+        "If Data Top-up 5 costs £11.00 and Data Top-up 20 £4.50, the second is the better one.",
+        "It isn't true that Data Top-up 5 costs £11.00 and Data Top-up 20 £4.50.",
+        "I could note Data Top-up 5 at £11.00 and Data Top-up 20 at £4.50.",
+        "I would note this: Data Top-up 5 at £11.00, Data Top-up 20 at £4.50.",
+        "Data Top-up 5 at £11.00, Data Top-up 20 at £4.50. Shall I go ahead?",
         "1. Data Top-up 5: 5 GB\n2. Data Top-up 20: 20 GB\n3. Weekend Burst: 8 GB",
         "| Add-on | Price |\n|---|---|\n| Data Top-up 5 | £4.50 |\n| Weekend Burst | £3.00 |",
     ],
@@ -135,6 +143,8 @@ def test_german_answers_are_read_too() -> None:
     with use_language("de"):
         assert find("Basic kostet 5,50 £ und Gold 20,50 £.", PLANS) == []
         assert find("Basic kostet 20,50 £ und Gold 5,50 £.", PLANS) == ["20,5"]
+        assert find("Basic kostet nicht 20,50 £ und Gold nicht 5,50 £.", PLANS) == []
+        assert find("Wenn Basic 20,50 £ kostet und Gold 5,50 £, ist Gold besser.", PLANS) == []
 
 
 @pytest.mark.parametrize(
