@@ -136,8 +136,10 @@ class _Answer:
         masked = self.lowered
         for mention in mentions:
             masked = masked[: mention.start] + "x" * (mention.end - mention.start) + masked[mention.end :]
+        nouns = {word for key in rows[0] if key.endswith("_id") for word in list_field_words(key)}
         for field in dict.fromkeys(mention.field for mention in mentions if not mention.is_name):
-            pairs = list(iter_joined_pairs(masked, [one for one in mentions if one.is_name or one.field == field]))
+            own = [one for one in mentions if one.is_name or one.field == field]
+            pairs = list(iter_joined_pairs(masked, own, nouns))
             right = {value.row for name, value in pairs if name.row == value.row}
             for name, value in pairs:
                 wrong = rows[value.row][field]
@@ -198,8 +200,12 @@ class _Answer:
         if isinstance(value, int | float) and _is_derived(value, row, field, rows):
             return True
         names = [cell for cell in row.values() if isinstance(cell, str) and len(owners[_build_key(cell)]) == 1]
+
+        def is_about(cell: Any) -> bool:  # "Basic Plus" is a name of another row, and not of "Basic"
+            return number in owners.get(_build_key(cell), {number}) and any(_states(cell, name) for name in names)
+
         return any(
-            any(_states(cell, name) for cell in cells for name in names) and any(_states(cell, value) for cell in cells)
+            any(map(is_about, cells)) and any(_states(cell, value) for cell in cells)
             for result in self.results
             for cells in _iter_cells(result.content, list(_iter_scalars(result.arguments)))
         )

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from trajsmith.phrasing import get_language
@@ -48,8 +48,16 @@ def drop_inner_mentions(mentions: Sequence[RowMention]) -> list[RowMention]:
     return [one for one in ordered if (one.start, one.end) in outer and len(rows[one.start, one.end]) == 1]
 
 
-def iter_joined_pairs(text: str, mentions: Sequence[RowMention]) -> Iterator[tuple[RowMention, RowMention]]:
-    """Yield the names and values that a text in which both are masked joins without doubt."""
+def iter_joined_pairs(
+    text: str, mentions: Sequence[RowMention], nouns: Collection[str] = ()
+) -> Iterator[tuple[RowMention, RowMention]]:
+    """Yield the names and values that a text joins without doubt.
+
+    Args:
+        text: The text, in lower case; names and values are masked.
+        mentions: Its names, and its values of one field.
+        nouns: What the things are called: "the Basic plan costs £5.50".
+    """
     for start, end in _split(text, 0, len(text), _SENTENCE_END):
         parts: list[list[RowMention]] = []
         for item in _split(text, start, end, _ITEM_END):
@@ -72,7 +80,7 @@ def iter_joined_pairs(text: str, mentions: Sequence[RowMention]) -> Iterator[tup
         for part in parts:
             name = next(one for one in part if one.is_name)
             value = min((one for one in part if not one.is_name), key=lambda one: abs(one.start - name.start))
-            if _is_joined(text, name, value):
+            if _is_joined(text, name, value, nouns):
                 yield name, value
 
 
@@ -89,11 +97,11 @@ def is_in_brackets(text: str, value: RowMention) -> bool:
     return text[: value.start].endswith(("(", "["))
 
 
-def _is_joined(text: str, name: RowMention, value: RowMention) -> bool:
+def _is_joined(text: str, name: RowMention, value: RowMention, nouns: Collection[str]) -> bool:
     """Return True if nothing stands between a name and a value but words and marks that join them."""
     follows = name.start < value.start
     gap = text[name.end : value.start] if follows else text[value.end : name.start]
     marks = _LABEL_MARKS if follows else _JOINING_MARKS
-    words = get_language().answers.links | list_field_words(value.field)
+    words = get_language().answers.links | list_field_words(value.field) | set(nouns)
     tokens = _TOKEN.findall(_POSSESSIVE.sub("", gap))
     return all(token in marks or token in words or singularize(token) in words for token in tokens)

@@ -24,6 +24,7 @@ TIMES: Rows = [
     {"service": "Puffin Line 57", "departs_at": "2026-08-31T16:45:00", "fare": 26.0, "seats_left": 36},
 ]
 PLANS: Rows = [{"name": "Basic Plus", "price": 9.5}, {"name": "Basic", "price": 5.5}, {"name": "Gold", "price": 20.5}]
+PLAN_ROWS: Rows = [{"plan_id": f"P{number}", **plan} for number, plan in enumerate(PLANS)]
 MORE_PLANS: Rows = [*PLANS, {"name": "Max", "price": 11.0}]
 ROOMS: Rows = [{"room": "Kitchen", "lamps": 3}, {"room": "Hall", "lamps": 4}, {"room": "Bedroom", "lamps": 2}]
 ORDERS: Rows = [{"item": "Desk Lamp", "order_id": "ORD-1001"}, {"item": "Kettle", "order_id": "ORD-1002"}]
@@ -123,6 +124,8 @@ def test_a_right_answer_about_other_rows_passes(text: str, rows: Rows) -> None:
         ("£4.50 for the Data Top-up 5; £11.00 for the Weekend Burst; £3.00 for the Data Top-up 20.", ROWS, "11"),
         ("£4.50, for Data Top-up 5; £11.00, for the Weekend Burst; £3.00, for the Data Top-up 20.", ROWS, "11"),
         ("Data Top-up 5 (AO01), Data Top-up 20 (AO02) and Weekend Burst (AO01).", ROWS, "AO01"),
+        ("The Desk Lamp order is ORD-1002, and the Kettle order is ORD-1001.", ORDERS, "ORD-1002"),
+        ("The Basic plan costs £9.50 a month. The Basic Plus plan costs £5.50.", PLAN_ROWS, "9.5"),
         ('"Desk Lamp" (ORD-1001, open) and "Kettle" (ORD-1001, open).', ORDERS, "ORD-1001"),
         ("Data Top-up 5 runs until 2 August, Data Top-up 20 until 14 July.", ROWS, "2 August 2026"),
         ("Data Top-up 5 holds 8 GB, Weekend Burst holds 5 GB.", ROWS, "8"),
