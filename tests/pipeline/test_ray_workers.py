@@ -27,7 +27,7 @@ SETTINGS = {
     "name": "ray",
     "seed": 5,
     "environments": [{"library": "bank", "states": {"small": 1}}],
-    "sample": {"count": 16, "length": [3, 5]},
+    "sample": {"count": 10, "length": [3, 5]},
     "vary": {"rates": {"refused_call": 0.5}},
     "play": {"candidates": 2, "faulty": 1},
 }
