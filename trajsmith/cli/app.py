@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 WRONG_PATH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
 """Errors of a path that a user named; all others are of the machine."""
+MOST_REASONS = 10
+"""Reasons of rejection that are printed after a run, the commonest ones."""
 
 app = typer.Typer(
     help="Turns executable tool environments into verified multi-turn tool-use datasets.",
@@ -383,8 +386,11 @@ def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
             f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
             f"cost {summary.cost_per_accepted:.4f}"
         )
-    for reason, number in summary.rejected.items():
+    reasons = Counter(summary.rejected).most_common()
+    for reason, number in reasons[:MOST_REASONS]:
         out.print(f"rejected: {reason}: {number}", markup=False)
+    if rest := reasons[MOST_REASONS:]:
+        out.print(f"rejected for {len(rest)} other reasons: {sum(number for _, number in rest)}; see summary.json")
     if exported:
         out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
 

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.box import SIMPLE_HEAD
+from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import ConfigFile, DryRun, Set
@@ -126,22 +127,24 @@ def evaluate(config: ConfigFile, overrides: Set = None) -> None:
 
 
 def show_scores(scores: "list[Score]") -> None:
-    """One line per group."""
-    table = Table("tasks of", "tasks", "pass@1", "95 %", "pass^k", "checks", "turns", "calls", "tokens", "errors")
+    """One row per group, which fits into 80 columns; below, what went wrong and the chance that k episodes all pass."""
+    group = Column("tasks of", overflow="fold")
+    others = ("tasks", "pass@1", "95 %", "checks", "turns", "calls", "tokens")
+    table = Table(group, *others, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for score in scores:
-        errors = ", ".join(f"{name} {number}" for name, number in score.errors.items())
-        interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
-        by_k = ", ".join(f"{k}: {100 * chance:.1f}" for k, chance in score.pass_k.items())
         table.add_row(
             score.group,
             str(score.tasks),
             f"{100 * score.pass1:.1f}",
-            interval,
-            by_k,
+            f"{100 * score.low:.1f}-{100 * score.high:.1f}",
             f"{100 * score.checks:.1f}",
             f"{score.turns:.1f}",
             f"{score.calls:.1f}",
             f"{score.tokens:.0f}",
-            errors,
         )
     out.print(table)
+    for score in scores:
+        by_k = [f"pass^{k} {100 * chance:.1f}" for k, chance in score.pass_k.items() if k > 1]
+        errors = [f"{name} {number}" for name, number in score.errors.items()]
+        if by_k or errors:
+            print_line(f"{score.group}: {', '.join([*by_k, *errors])}")
