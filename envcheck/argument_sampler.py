@@ -12,12 +12,19 @@ from trajsmith.envcheck.parameter_columns import ParameterColumns, RelatedRows, 
 from trajsmith.envcheck.state_clock import sample_days
 from trajsmith.envcheck.state_shape import Key
 from trajsmith.envcheck.state_view import View
-from trajsmith.grounding import generate_text
-from trajsmith.grounding.argument_paths import build_arguments, get_argument_name
-from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
-from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.grounding.paths import iterate_named_values
-from trajsmith.grounding.schema_values import fits_schema, list_allowed_numbers
+from trajsmith.grounding import (
+    SchemaField,
+    build_arguments,
+    fits_schema,
+    generate_text,
+    get_argument_name,
+    get_array_item,
+    is_identifier,
+    iterate_named_values,
+    list_allowed_numbers,
+    list_input_fields,
+    split_name,
+)
 from trajsmith.records import EnvironmentSpec, JsonObject, ToolSpec
 
 OPTIONAL = 0.35

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from trajsmith.envcheck.findings import CaseStep, CheckCase, StartState
 from trajsmith.envcheck.state_view import StateRowChange, StateViewer, View
 from trajsmith.environments import EnvironmentSource, Session, ToolResult
-from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.grounding import Rewindable, make_rewindable
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject
 
 _REASONS = ("error", "message", "reason", "detail", "details", "error_message")

@@ -8,9 +8,8 @@ from typing import Any
 from trajsmith.envcheck.facts.state_columns import StateColumns
 from trajsmith.envcheck.state_shape import Key, Row
 from trajsmith.envcheck.state_view import View
-from trajsmith.grounding.fields import SchemaField
-from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.phrasing.words import singularize
+from trajsmith.grounding import SchemaField, is_identifier, split_name
+from trajsmith.phrasing import singularize
 
 NEAR = 2
 """References that are followed from a row to the rows near it."""

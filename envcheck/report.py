@@ -13,8 +13,7 @@ from trajsmith.envcheck.checks import CHECKS, Check
 from trajsmith.envcheck.finding_replay import format_arguments
 from trajsmith.envcheck.findings import SEVERITIES, Finding, Severity, build_finding_id
 from trajsmith.environments import EnvironmentSource
-from trajsmith.records import EnvironmentFault, FrozenModel, ToolSpec
-from trajsmith.records.template_sandbox import template_environment
+from trajsmith.records import EnvironmentFault, FrozenModel, ToolSpec, template_environment
 
 COST: dict[Severity, int] = {"error": 10, "warning": 4, "note": 0}
 """How much a failed check weighs against a passed one, which weighs 1."""

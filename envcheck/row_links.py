@@ -8,8 +8,8 @@ from trajsmith.envcheck.case_runner import ObservedCall
 from trajsmith.envcheck.facts.state_columns import StateColumns, is_day, is_moment, is_number
 from trajsmith.envcheck.parameter_columns import ParameterColumns
 from trajsmith.envcheck.state_shape import Row
-from trajsmith.grounding.names import split_name
-from trajsmith.phrasing.words import singularize
+from trajsmith.grounding import split_name
+from trajsmith.phrasing import singularize
 
 NUMBER = 0.0051
 FLAT = (str, int, float, bool)

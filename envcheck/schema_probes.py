@@ -10,13 +10,13 @@ from trajsmith.envcheck.case_runner import CaseRunner, StateCheckpoint
 from trajsmith.envcheck.exploration import Explorer, Observation
 from trajsmith.envcheck.findings import CaseStep
 from trajsmith.envcheck.stated_numbers import find_upper_limits
-from trajsmith.grounding.fields import SchemaField
-from trajsmith.grounding.names import split_name
-from trajsmith.grounding.schema_values import (
+from trajsmith.grounding import (
+    SchemaField,
     fits_schema,
     is_within_bounds,
     list_boundary_values,
     list_invalid_values,
+    split_name,
 )
 from trajsmith.records import EnvironmentFault, JsonObject, ToolSpec, derive_seed
 

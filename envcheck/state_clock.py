@@ -10,7 +10,7 @@ from trajsmith.envcheck.facts.state_columns import is_day, is_moment
 from trajsmith.envcheck.state_shape import ROOT
 from trajsmith.envcheck.state_view import View
 from trajsmith.grounding.value_source import DEFAULT_CLOCK
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import parse_datetime
 from trajsmith.records import JsonObject
 
 OFFSETS = (0, 1, 2, 3, 5, 7, 10, 14, 21, 30, 31, 45, 60, 61, 90)

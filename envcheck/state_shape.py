@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trajsmith.grounding.fields import list_choices, unwrap
-from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding import is_identifier, list_choices, unwrap
 from trajsmith.records import JsonObject
 
 Kind = Literal["plain", "object", "table", "list", "map"]

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from trajsmith.envcheck.state_shape import PLAIN, ROOT, Key, Row, Rows, ShapeNode, extract_rows
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 from trajsmith.records import JsonObject
 
 REMEMBERED = 4096

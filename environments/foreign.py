@@ -6,8 +6,7 @@ from types import ModuleType
 
 from pydantic import ValidationError
 
-from trajsmith.records import InputError, format_first_error
-from trajsmith.records.text import to_one_line
+from trajsmith.records import InputError, format_first_error, to_one_line
 
 _LONGEST = 500
 """Characters of an exception that are shown."""

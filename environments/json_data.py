@@ -14,8 +14,7 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel
 
-from trajsmith.records import JsonValue
-from trajsmith.records.text import to_one_line
+from trajsmith.records import JsonValue, to_one_line
 
 _LONG = re.compile(r"\d{19}")
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1

@@ -15,8 +15,7 @@ import orjson
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from trajsmith.records import canonical_json, format_first_error
-from trajsmith.records.text import to_one_line
+from trajsmith.records import canonical_json, format_first_error, to_one_line
 
 _SCALARS = (str, bytes, bool, int, float, type(None), datetime, date, time, timedelta, Decimal, UUID, enum.Enum)
 

@@ -14,9 +14,16 @@ from trajsmith.evals.scores import compute_wilson_interval
 from trajsmith.evals.suites.players import SuitePlay, SuitePlayer
 from trajsmith.evals.suites.suite import Suite, SuiteTask
 from trajsmith.evals.wrong_steps import WrongStep
-from trajsmith.records import FrozenModel, InputError, ModelFault
-from trajsmith.records.journal import AppendFile, count_records, read_entries
-from trajsmith.records.storage import storage_boundary, write_whole_file
+from trajsmith.records import (
+    AppendFile,
+    FrozenModel,
+    InputError,
+    ModelFault,
+    count_records,
+    read_entries,
+    storage_boundary,
+    write_whole_file,
+)
 
 PLAYS, QUESTION, RESULTS = "plays.jsonl", "question.json", "results.json"
 

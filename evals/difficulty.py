@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from trajsmith.records import Difficulty, FrozenModel, SolverAttempt
-from trajsmith.records.journal import read_lines
+from trajsmith.records import Difficulty, FrozenModel, SolverAttempt, read_lines
 
 ATTEMPTS = "attempts.jsonl"
 """File of a run that has the plays of solvers."""

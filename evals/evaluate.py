@@ -11,10 +11,17 @@ from trajsmith.evals.episodes import Episode, EvalContext, play_episode
 from trajsmith.evals.transcripts import build_transcript
 from trajsmith.export.history import apply_window
 from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest
-from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError, Task
-from trajsmith.records.journal import AppendFile, read_lines
-from trajsmith.records.links import refuse_link
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import (
+    AppendFile,
+    EnvironmentFault,
+    FrozenModel,
+    JsonObject,
+    RunError,
+    Task,
+    read_lines,
+    refuse_link,
+    storage_boundary,
+)
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 

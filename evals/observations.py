@@ -101,7 +101,7 @@ def write_observations(file: Path, observations: Iterable[EpisodeObservation]) -
     Raises:
         RunError: The file cannot be written.
     """
-    from trajsmith.records.storage import write_whole_file
+    from trajsmith.records import write_whole_file
 
     lines = (one.model_dump_json(exclude_defaults=True).encode() + b"\n" for one in observations)
     write_whole_file(file, b"".join(lines))

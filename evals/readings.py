@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing import is_value_mentioned
 from trajsmith.records import (
     CallEvent,
     FrozenModel,

@@ -13,7 +13,7 @@ from trajsmith.evals.episodes import (
 )
 from trajsmith.evals.readings import list_actions, list_stated_values
 from trajsmith.models import ChatModel
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing import find_clock_date
 from trajsmith.records import EnvironmentFault, SolverAttempt, Task, Trajectory, Verdict, derive_seed
 from trajsmith.usersim import (
     AgentRole,

@@ -9,10 +9,18 @@ from pydantic import ValidationError
 
 from trajsmith.evals.episodes import Episode
 from trajsmith.export import INDEX, ConversationBrowser
-from trajsmith.records import InputError, JsonObject, Task, Trajectory, Verdict
-from trajsmith.records.journal import AppendFile, read_lines, read_records
-from trajsmith.records.record import format_first_error
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import (
+    AppendFile,
+    InputError,
+    JsonObject,
+    Task,
+    Trajectory,
+    Verdict,
+    format_first_error,
+    read_lines,
+    read_records,
+    storage_boundary,
+)
 
 EPISODES, TRANSCRIPTS, TASKS, GALLERY = "episodes.jsonl", "transcripts.jsonl", "tasks.jsonl", "gallery"
 """Files and folder of an evaluation."""

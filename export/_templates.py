@@ -5,7 +5,7 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trajsmith.records.template_sandbox import template_environment
+from trajsmith.records import template_environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment

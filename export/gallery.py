@@ -8,8 +8,17 @@ from typing import Any
 
 import orjson
 
-from trajsmith.records import JsonObject, JsonValue, Message, Task, TaskHeader, Trajectory, Verdict, content_hash
-from trajsmith.records.text import truncate_text
+from trajsmith.records import (
+    JsonObject,
+    JsonValue,
+    Message,
+    Task,
+    TaskHeader,
+    Trajectory,
+    Verdict,
+    content_hash,
+    truncate_text,
+)
 
 TEXT_LIMIT = 6_000
 """Characters of one message or value that the gallery shows; more would make the file too heavy to open."""

@@ -10,9 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from trajsmith.records import InputError, RunError
-from trajsmith.records.secrets import find_secret, known_secrets
-from trajsmith.records.text import to_one_line
+from trajsmith.records import InputError, RunError, find_secret, known_secrets, to_one_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, RepoFile

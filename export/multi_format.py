@@ -23,8 +23,8 @@ from trajsmith.records import (
     TaskHeader,
     Trajectory,
     Verdict,
+    raise_gc_threshold,
 )
-from trajsmith.records.garbage_collection import raise_gc_threshold
 
 _log = logging.getLogger(__name__)
 WRONG = ("partial", "agent_error")

@@ -13,8 +13,16 @@ from trajsmith.export.report_words import describe_failed_checks, describe_fault
 from trajsmith.export.sibling_pairs import SiblingPair, SiblingPairs
 from trajsmith.export.statistics import Statistics, ToolCoverage, build_funnel_steps, compute_tool_coverage
 from trajsmith.phrasing import DialogueVariety
-from trajsmith.records import EnvironmentSpec, FaultSummary, Summary, Task, TaskHeader, Trajectory, Verdict
-from trajsmith.records.storage import open_whole_file
+from trajsmith.records import (
+    EnvironmentSpec,
+    FaultSummary,
+    Summary,
+    Task,
+    TaskHeader,
+    Trajectory,
+    Verdict,
+    open_whole_file,
+)
 
 GALLERY_LIMIT = 120
 HEAT_LEVELS = 5

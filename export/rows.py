@@ -16,8 +16,8 @@ from trajsmith.records import (
     ToolSpec,
     Trajectory,
     Verdict,
+    find_chat_token,
 )
-from trajsmith.records.chat_tokens import find_chat_token
 from trajsmith.verify import prune_trajectory
 
 CHAT_TOKEN_REASON = "chat_template_token"

@@ -16,8 +16,8 @@ from trajsmith.records import (
     Verdict,
     canonical_json,
     content_hash,
+    truncate_text,
 )
-from trajsmith.records.text import truncate_text
 
 MOST_KINDS = 12
 MOST_STEPS = 8

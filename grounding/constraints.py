@@ -14,8 +14,7 @@ from trajsmith.grounding.plan import ArgumentPlan, Option
 from trajsmith.grounding.references import RowWords, pick_values
 from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
-from trajsmith.phrasing import ScenarioStep
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import ScenarioStep, parse_datetime
 from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall
 
 SayValue = Callable[[SchemaField, Any], Option]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from trajsmith.grounding.argument_paths import get_leaf_name
 from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.user_facts import iterate_leaves
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import parse_datetime
 from trajsmith.records import FromOutput, GoldCall, JsonObject, JsonValue
 
 Contradiction = Literal["undone", "repeated_goal", "clash"]

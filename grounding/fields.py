@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding.names import get_tool_noun, split_name
-from trajsmith.phrasing.words import singularize
+from trajsmith.phrasing import singularize
 from trajsmith.records import JsonObject, ToolSpec
 
 MAX_DEPTH = 6

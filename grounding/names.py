@@ -2,7 +2,7 @@
 
 import functools
 
-from trajsmith.phrasing.words import singularize, split_identifier
+from trajsmith.phrasing import singularize, split_identifier
 
 ID_WORDS = frozenset(
     {"id", "ids", "uuid", "guid", "sku", "key", "identifier", "token", "slug", "hash", "sha", "serial"}

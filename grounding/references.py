@@ -14,7 +14,7 @@ from typing import Any
 from trajsmith.grounding.names import split_name
 from trajsmith.grounding.paths import ListLevel, PathMatch, find_values, get_value
 from trajsmith.grounding.row_fields import classify_field, list_sayable_fields, score_field
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import parse_datetime
 from trajsmith.records import FromOutput, Selector
 
 ONLY = 0.4

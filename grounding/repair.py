@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trajsmith.grounding.names import get_tool_noun, split_name
 from trajsmith.grounding.search import ChainDraft, StepFailure
-from trajsmith.phrasing.words import stem
+from trajsmith.phrasing import stem
 from trajsmith.records import Chain, Dependency, ToolSpec
 
 Producers = Mapping[tuple[str, str], Sequence[tuple[str, str]]]

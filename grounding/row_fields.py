@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.grounding.paths import ListLevel
-from trajsmith.phrasing import Phrasebook
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import Phrasebook, parse_datetime
 
 LONGEST_SAYABLE = 60
 FieldKind = Literal["name", "date", "text", "number", "level"]

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from trajsmith.grounding.constraints import match_leaves
 from trajsmith.grounding.fields import list_input_fields, list_output_fields
 from trajsmith.grounding.paths import split_path
-from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
-from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep, list_slots
 from trajsmith.records import EnvironmentSpec, InputError, ToolSpec
 
 

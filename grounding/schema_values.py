@@ -7,7 +7,7 @@ from typing import Any
 from trajsmith.environments.schema_patterns import matches_pattern
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.text_generation import list_matching_texts
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import parse_datetime
 from trajsmith.records import JsonObject
 
 FARTHEST = 10**15

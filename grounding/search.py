@@ -26,8 +26,7 @@ from trajsmith.grounding.plan import Option
 from trajsmith.grounding.rewind import Rewindable
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_values
-from trajsmith.phrasing import Scenario, ScenarioStep
-from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing import Scenario, ScenarioStep, list_slots
 from trajsmith.records import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
 
 SAID = 0.7

@@ -5,8 +5,7 @@ from typing import Any
 
 from trajsmith.grounding.argument_paths import get_leaf_name, get_value_at
 from trajsmith.grounding.names import is_identifier
-from trajsmith.phrasing import Phrasebook
-from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.phrasing import Phrasebook, format_value, humanize
 from trajsmith.records import (
     Composite,
     Constant,

@@ -14,8 +14,7 @@ from trajsmith.grounding.names import split_name
 from trajsmith.grounding.rows import RowIndex
 from trajsmith.grounding.schema_values import has_type, list_nearby_values
 from trajsmith.grounding.text_generation import find_generic_texts
-from trajsmith.phrasing.value_formatting import parse_datetime
-from trajsmith.phrasing.words import singularize
+from trajsmith.phrasing import parse_datetime, singularize
 from trajsmith.records import JsonObject, canonical_json
 
 DEFAULT_CLOCK = datetime(2026, 3, 2, 9, 0)

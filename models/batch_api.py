@@ -18,8 +18,7 @@ from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.openai_server import OpenAIProvider
 from trajsmith.models.serialization import build_request_body, parse_reply
 from trajsmith.models.settings import PROVIDERS, ModelSettings
-from trajsmith.records import JsonObject, RunError, TrajsmithError
-from trajsmith.records.journal import AppendFile, read_lines
+from trajsmith.records import AppendFile, JsonObject, RunError, TrajsmithError, read_lines
 
 COLLECT_SECONDS = 0.05
 MAX_REQUESTS = 20_000

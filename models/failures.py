@@ -8,9 +8,7 @@ from time import time
 import orjson
 
 from trajsmith.models.model import Usage
-from trajsmith.records import InputError, ModelFault, RunError, TrajsmithError
-from trajsmith.records.errors import ModelFaultKind
-from trajsmith.records.text import to_one_line
+from trajsmith.records import InputError, ModelFault, ModelFaultKind, RunError, TrajsmithError, to_one_line
 
 OUTAGE: frozenset[ModelFaultKind] = frozenset({"timeout", "connection", "rate_limit", "server"})
 MAX_MESSAGE_LENGTH = 300

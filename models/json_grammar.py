@@ -10,8 +10,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.records import InputError, JsonObject, JsonValue
-from trajsmith.records.text import to_one_line
+from trajsmith.records import InputError, JsonObject, JsonValue, to_one_line
 
 _log = logging.getLogger(__name__)
 OPENS, CLOSES = "<tool_call>", "</tool_call>"

@@ -20,10 +20,15 @@ from trajsmith.models.failures import MAX_MESSAGE_LENGTH, FailedAttempt, HttpErr
 from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.serialization import build_request_body, parse_reply
 from trajsmith.models.settings import ModelSettings
-from trajsmith.records import InputError, TrajsmithError
-from trajsmith.records.errors import ModelFaultKind
-from trajsmith.records.secrets import known_secrets, redact_secrets
-from trajsmith.records.text import suggest_names, to_one_line
+from trajsmith.records import (
+    InputError,
+    ModelFaultKind,
+    TrajsmithError,
+    known_secrets,
+    redact_secrets,
+    suggest_names,
+    to_one_line,
+)
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession

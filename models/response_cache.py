@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from trajsmith.models.model import ChatReply
-from trajsmith.records import RunError
-from trajsmith.records.links import refuse_link
+from trajsmith.records import RunError, refuse_link
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """Ends of the names of the files that SQLite keeps beside the database."""

@@ -12,8 +12,7 @@ import orjson
 from trajsmith.models.model import ChatReply, ChatRequest, Usage
 from trajsmith.models.response_cache import ResponseCache
 from trajsmith.models.settings import BudgetSettings, Price
-from trajsmith.records import BudgetExceeded, JsonObject, RunError, UsageSummary
-from trajsmith.records.journal import AppendFile, read_lines
+from trajsmith.records import AppendFile, BudgetExceeded, JsonObject, RunError, UsageSummary, read_lines
 
 MILLION = 1_000_000
 BYTES_PER_TOKEN = 4.0

@@ -18,8 +18,7 @@ from trajsmith.models.failures import MAX_MESSAGE_LENGTH, FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, FinishReason, MalformedCall, Usage
 from trajsmith.models.serialization import JSON_WORDS, parse_tool_call
 from trajsmith.models.settings import PROVIDERS, ModelSettings
-from trajsmith.records import InputError, JsonObject, Message, RunError, ToolCall, install_command
-from trajsmith.records.text import to_one_line
+from trajsmith.records import InputError, JsonObject, Message, RunError, ToolCall, install_command, to_one_line
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _THINKING = re.compile(r"\A\s*(?:<think>)?(.*?)</think>\s*", re.DOTALL)

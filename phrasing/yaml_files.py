@@ -8,8 +8,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from trajsmith.phrasing.languages import get_language
-from trajsmith.records import InputError, format_first_error
-from trajsmith.records.yaml_text import compose_yaml
+from trajsmith.records import InputError, compose_yaml, format_first_error
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"

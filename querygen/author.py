@@ -14,13 +14,21 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompt, Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.phrasing.value_formatting import humanize
+from trajsmith.phrasing import humanize
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.plan import QueryRefineSettings, TaskPlan, TurnPlan, refine_plan
 from trajsmith.querygen.query_gates import DraftFault, QueryGates
-from trajsmith.records import EnvironmentSpec, FrozenModel, JsonObject, JsonValue, Message, Persona, RecordDropped
-from trajsmith.records.text import quote_lines
+from trajsmith.records import (
+    EnvironmentSpec,
+    FrozenModel,
+    JsonObject,
+    JsonValue,
+    Message,
+    Persona,
+    RecordDropped,
+    quote_lines,
+)
 
 _log = logging.getLogger(__name__)
 

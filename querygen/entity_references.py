@@ -7,9 +7,16 @@ from typing import Any
 
 from trajsmith.grounding import build_selector_key
 from trajsmith.grounding.row_fields import classify_field, score_field
-from trajsmith.phrasing import EntityPhrases, Wording, get_language, pick_text
-from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned
-from trajsmith.phrasing.words import pluralize
+from trajsmith.phrasing import (
+    EntityPhrases,
+    Wording,
+    drop_near_years,
+    format_value,
+    get_language,
+    is_value_mentioned,
+    pick_text,
+    pluralize,
+)
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
 from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression, resolve_values
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from trajsmith.grounding import build_selector_key, iterate_leaves
-from trajsmith.phrasing import capitalize_first
-from trajsmith.phrasing.voices import UserVoice, fill_pattern
+from trajsmith.phrasing import UserVoice, capitalize_first, fill_pattern
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.records import FromOutput, FromUser, GoldCall
 

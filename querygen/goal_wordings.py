@@ -4,8 +4,7 @@ import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from trajsmith.phrasing import Question, ScenarioStep, Wording, get_language
-from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing import Question, ScenarioStep, Wording, get_language, list_slots
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions
 from trajsmith.records import FromUser, GoldCall
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trajsmith.environments import Session
-from trajsmith.grounding.rewind import replays
+from trajsmith.grounding import replays
 from trajsmith.records import (
     EnvironmentSpec,
     GoldCall,

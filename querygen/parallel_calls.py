@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from trajsmith.environments import Session
-from trajsmith.grounding.rewind import Rewindable, make_rewindable, replays
+from trajsmith.grounding import Rewindable, make_rewindable, replays
 from trajsmith.querygen.partition import find_producers
 from trajsmith.records import GoldCall, JsonObject
 

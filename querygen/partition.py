@@ -4,8 +4,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from trajsmith.grounding import iterate_leaves
-from trajsmith.grounding.argument_paths import get_leaf_name
+from trajsmith.grounding import get_leaf_name, iterate_leaves
 from trajsmith.records import FromOutput, GoldCall
 
 LONGEST_TURN = 5

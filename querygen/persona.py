@@ -5,16 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from trajsmith.phrasing import Phrasebook, capitalize_first, pick_text
-from trajsmith.phrasing.value_formatting import drop_near_years, find_clock_date
-from trajsmith.phrasing.voices import (
+from trajsmith.phrasing import (
     Outcome,
+    Phrasebook,
     apply_surface,
+    capitalize_first,
     draw_pattern,
     draw_user_voice,
+    drop_near_years,
     fill_pattern,
+    find_clock_date,
     get_user_voice,
     join_opening,
+    pick_text,
 )
 from trajsmith.records import GoldCall, JsonObject, Persona, UserFact
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
-from trajsmith.grounding.paths import find_values
+from trajsmith.grounding import build_selector_key, find_values, iterate_leaves, list_needed_keys
 from trajsmith.phrasing import ScenarioStep
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.story import Story

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.phrasing import ScenarioStep
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.grounding import find_values, get_value
+from trajsmith.phrasing import ScenarioStep, parse_datetime
 from trajsmith.records import FromOutput, GoldCall
 
 

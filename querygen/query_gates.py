@@ -8,11 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding import iterate_leaves
-from trajsmith.grounding.names import is_identifier
-from trajsmith.phrasing import Wording
+from trajsmith.grounding import is_identifier, iterate_leaves
+from trajsmith.phrasing import Wording, is_value_mentioned
 from trajsmith.phrasing.fact_detection import AllowedContent, is_fact_stated
-from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.querygen.plan import TaskPlan
 from trajsmith.querygen.questions import asks_for
 from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, UserFact

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from trajsmith.grounding import build_selector_key
-from trajsmith.grounding.paths import get_value, iterate_nodes, join_path
+from trajsmith.grounding import build_selector_key, get_value, iterate_nodes, join_path
 from trajsmith.grounding.row_fields import list_sayable_fields, rank_fields
-from trajsmith.phrasing import Question, Wording, pick_text
-from trajsmith.phrasing.templates import list_slots
-from trajsmith.phrasing.value_formatting import format_value
-from trajsmith.phrasing.words import split_identifier, stem
+from trajsmith.phrasing import Question, Wording, format_value, list_slots, pick_text, split_identifier, stem
 from trajsmith.querygen.requested_info import has_empty_list, iter_places
 from trajsmith.records import GoldCall, JsonValue, RequestedInfo, Selector, UserFact
 

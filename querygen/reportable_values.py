@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding import is_identifier
 
 
 def pick_reportable_values(result: Any) -> list[Any]:

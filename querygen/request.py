@@ -8,12 +8,21 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
-from trajsmith.grounding.argument_paths import get_argument_name
-from trajsmith.phrasing import ScenarioStep, Wording, capitalize_first, get_language
-from trajsmith.phrasing.templates import list_slots
-from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
-from trajsmith.phrasing.voices import UserVoice, draw_pattern, fill_pattern, get_user_voice, join_opening
+from trajsmith.grounding import build_selector_key, find_rows, get_argument_name, iterate_leaves, list_needed_keys
+from trajsmith.phrasing import (
+    ScenarioStep,
+    UserVoice,
+    Wording,
+    capitalize_first,
+    draw_pattern,
+    fill_pattern,
+    get_language,
+    get_user_voice,
+    is_value_mentioned,
+    join_opening,
+    list_slots,
+    parse_datetime,
+)
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.fact_sentences import FactSentences
 from trajsmith.querygen.goal_wordings import GoalWordings

@@ -4,12 +4,17 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from trajsmith.grounding import find_rows, update_outdated_fields
-from trajsmith.grounding.names import is_identifier
-from trajsmith.grounding.paths import PathMatch, find_values, get_value, join_path, split_path
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import parse_datetime
-from trajsmith.phrasing.words import split_identifier, stem
+from trajsmith.grounding import (
+    PathMatch,
+    find_rows,
+    find_values,
+    get_value,
+    is_identifier,
+    join_path,
+    split_path,
+    update_outdated_fields,
+)
+from trajsmith.phrasing import Wording, parse_datetime, split_identifier, stem
 from trajsmith.querygen.reportable_values import pick_reportable_values
 from trajsmith.records import AnswerFact, GoldCall, JsonValue, RequestedInfo, Selector
 

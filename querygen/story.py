@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
-from trajsmith.phrasing.templates import render_phrase
+from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep, render_phrase
 from trajsmith.records import GroundedChain, Persona, Task, derive_seed
 
 

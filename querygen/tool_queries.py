@@ -4,10 +4,8 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-from trajsmith.phrasing import ToolIndex, Wording, get_language
-from trajsmith.phrasing.templates import list_slots
+from trajsmith.phrasing import ToolIndex, Wording, get_language, list_slots, word_set
 from trajsmith.phrasing.wording import derive_request_phrase
-from trajsmith.phrasing.words import word_set
 from trajsmith.records import CALL_TOOL, DIRECTORY_TOOLS, ToolSearch, ToolSpec
 
 OWN_WORDS = 0.5

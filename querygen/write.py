@@ -9,10 +9,8 @@ from pydantic import Field, PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice
 from trajsmith.phrasing.fact_detection import is_fact_stated
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value
-from trajsmith.phrasing.voices import get_user_voice
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
 from trajsmith.querygen.gold_proof import GoldProof, run_gold

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         hash_bytes,
     )
     from trajsmith.records.chain import Chain, Dependency
+    from trajsmith.records.chat_tokens import find_chat_token
     from trajsmith.records.checks import (
         AnswerCheck,
         Check,
@@ -48,8 +49,10 @@ if TYPE_CHECKING:
     from trajsmith.records.errors import (
         BudgetExceeded,
         EnvironmentFault,
+        FaultKind,
         InputError,
         ModelFault,
+        ModelFaultKind,
         RecordDropped,
         RunError,
         ToolError,
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
         environment_boundary,
     )
     from trajsmith.records.extras import install_command
+    from trajsmith.records.garbage_collection import raise_gc_threshold, reduce_gc_frequency
     from trajsmith.records.grounded import (
         Composite,
         Constant,
@@ -69,11 +73,15 @@ if TYPE_CHECKING:
         Selector,
         UserFact,
     )
+    from trajsmith.records.journal import AppendFile, StepJournal, count_records, read_entries, read_lines, read_records
+    from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
     from trajsmith.records.message import FunctionCall, Message, ToolCall
     from trajsmith.records.paths import SourcePath, SourceReference
     from trajsmith.records.record import FrozenModel, Record, format_first_error
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
+    from trajsmith.records.secrets import find_secret, known_secrets, redact_secrets
     from trajsmith.records.solution import ProgramSolution, TaskSource
+    from trajsmith.records.storage import ensure_writable, open_whole_file, storage_boundary, write_whole_file
     from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
     from trajsmith.records.task import (
         MAX_FACTS,
@@ -86,10 +94,30 @@ if TYPE_CHECKING:
         Turn,
         list_answer_facts,
     )
+    from trajsmith.records.template_sandbox import template_environment
+    from trajsmith.records.text import (
+        dump_json_line,
+        escape_controls,
+        format_error_line,
+        quote_lines,
+        suggest_names,
+        to_one_line,
+        truncate_text,
+    )
     from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
     from trajsmith.records.tool_rendering import ToolStyle, render_tools
+    from trajsmith.records.traces import TraceCall, TraceDialogue, TraceTask
     from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
-    from trajsmith.records.verdict import CheckOutcome, JudgeOpinion, PrunedCall, StepLabel, TurnVerdict, Verdict
+    from trajsmith.records.verdict import (
+        CheckOutcome,
+        JudgeOpinion,
+        Outcome,
+        PrunedCall,
+        StepLabel,
+        TurnVerdict,
+        Verdict,
+    )
+    from trajsmith.records.yaml_text import compose_yaml
 
 _NAMES = {
     "answers": "AnswerFact RequestedInfo",
@@ -100,31 +128,41 @@ _NAMES = {
         "compute_state_digest compute_table_digest content_hash derive_seed hash_bytes"
     ),
     "chain": "Chain Dependency",
+    "chat_tokens": "find_chat_token",
     "checks": (
-        "AnswerCheck Check CheckAudit CodeCheck InstalledCheck NondeterminismMask Origin PolicyCheck "
-        "StateCheck UntouchedCheck"
+        "AnswerCheck Check CheckAudit CodeCheck InstalledCheck NondeterminismMask Origin PolicyCheck StateCheck "
+        "UntouchedCheck"
     ),
     "directory_tools": "CALL_TOOL DIRECTORY_TOOLS LIST_TOOLS SEARCH_TOOLS TOOL_SEARCH TWO_LEVEL",
     "environment": "EnvironmentSpec PolicyRule",
     "errors": (
-        "BudgetExceeded EnvironmentFault InputError ModelFault RecordDropped RunError ToolError "
-        "TrajsmithError environment_boundary"
+        "BudgetExceeded EnvironmentFault FaultKind InputError ModelFault ModelFaultKind RecordDropped RunError "
+        "ToolError TrajsmithError environment_boundary"
     ),
     "extras": "install_command",
+    "garbage_collection": "raise_gc_threshold reduce_gc_frequency",
     "grounded": (
         "Composite Constant FromDefault FromOutput FromUser GoldCall GroundedChain Provenance Selector UserFact"
     ),
+    "journal": "AppendFile StepJournal count_records read_entries read_lines read_records",
+    "links": "open_no_follow refuse_link refuse_links",
     "message": "FunctionCall Message ToolCall",
     "paths": "SourcePath SourceReference",
     "record": "FrozenModel Record format_first_error",
     "registry": "PluginSource Registry list_program_plugins",
-    "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
+    "secrets": "find_secret known_secrets redact_secrets",
     "solution": "ProgramSolution TaskSource",
+    "storage": "ensure_writable open_whole_file storage_boundary write_whole_file",
+    "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
+    "template_sandbox": "template_environment",
+    "text": "dump_json_line escape_controls format_error_line quote_lines suggest_names to_one_line truncate_text",
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec",
     "tool_rendering": "ToolStyle render_tools",
+    "traces": "TraceCall TraceDialogue TraceTask",
     "trajectory": "CallEvent InjectedFault Trajectory TurnSpan",
-    "verdict": "CheckOutcome JudgeOpinion PrunedCall StepLabel TurnVerdict Verdict",
+    "verdict": "CheckOutcome JudgeOpinion Outcome PrunedCall StepLabel TurnVerdict Verdict",
+    "yaml_text": "compose_yaml",
 }
 """Module to the public names that it defines."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -140,6 +178,7 @@ __all__ = [
     "Actor",
     "AnswerCheck",
     "AnswerFact",
+    "AppendFile",
     "BudgetExceeded",
     "CallEvent",
     "Chain",
@@ -154,6 +193,7 @@ __all__ = [
     "Difficulty",
     "EnvironmentFault",
     "EnvironmentSpec",
+    "FaultKind",
     "FaultSummary",
     "FromDefault",
     "FromOutput",
@@ -171,8 +211,10 @@ __all__ = [
     "JudgeSummary",
     "Message",
     "ModelFault",
+    "ModelFaultKind",
     "NondeterminismMask",
     "Origin",
+    "Outcome",
     "Persona",
     "Perturbation",
     "PlainName",
@@ -196,6 +238,7 @@ __all__ = [
     "SourceReference",
     "StageSummary",
     "StateCheck",
+    "StepJournal",
     "StepLabel",
     "Summary",
     "Task",
@@ -207,6 +250,9 @@ __all__ = [
     "ToolSearch",
     "ToolSpec",
     "ToolStyle",
+    "TraceCall",
+    "TraceDialogue",
+    "TraceTask",
     "Trajectory",
     "TrajsmithError",
     "Turn",
@@ -217,20 +263,46 @@ __all__ = [
     "UserFact",
     "Verdict",
     "canonical_json",
+    "compose_yaml",
     "compute_entry_weight",
     "compute_part_digest",
     "compute_parts_digest",
     "compute_state_digest",
     "compute_table_digest",
     "content_hash",
+    "count_records",
     "derive_seed",
+    "dump_json_line",
+    "ensure_writable",
     "environment_boundary",
+    "escape_controls",
+    "find_chat_token",
+    "find_secret",
+    "format_error_line",
     "format_first_error",
     "hash_bytes",
     "install_command",
+    "known_secrets",
     "list_answer_facts",
     "list_program_plugins",
+    "open_no_follow",
+    "open_whole_file",
+    "quote_lines",
+    "raise_gc_threshold",
+    "read_entries",
+    "read_lines",
+    "read_records",
+    "redact_secrets",
+    "reduce_gc_frequency",
+    "refuse_link",
+    "refuse_links",
     "render_tools",
+    "storage_boundary",
+    "suggest_names",
+    "template_environment",
+    "to_one_line",
+    "truncate_text",
+    "write_whole_file",
 ]
 
 

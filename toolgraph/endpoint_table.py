@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trajsmith.grounding.names import CODE_WORDS, ID_WORDS
-from trajsmith.phrasing.words import stem
+from trajsmith.phrasing import stem
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.endpoints import (
     Endpoint,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trajsmith.grounding.fields import SchemaField, list_input_fields, list_output_fields
+from trajsmith.grounding import SchemaField, list_input_fields, list_output_fields
 from trajsmith.grounding.names import CODE_WORDS, GENERIC, ID_WORDS, get_tool_noun, is_identifier
 from trajsmith.phrasing.words import CAMEL_HUMP, stem, word_set
 from trajsmith.records import JsonObject, ToolSpec

@@ -6,9 +6,7 @@ from pathlib import Path
 import orjson
 from msgspec import Struct
 
-from trajsmith.records import InputError, JsonObject
-from trajsmith.records.storage import open_whole_file
-from trajsmith.records.template_sandbox import template_environment
+from trajsmith.records import InputError, JsonObject, open_whole_file, template_environment
 from trajsmith.toolgraph import storage
 from trajsmith.toolgraph.graph import ToolGraph
 from trajsmith.toolgraph.index import find_readers

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from trajsmith.grounding.argument_paths import get_argument_name
-from trajsmith.grounding.fields import list_output_fields
-from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding import get_argument_name, is_identifier, list_output_fields, split_name
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph.graph import WEAK, Edge, ParameterNode, ToolGraph, ValueLink
 from trajsmith.toolgraph.lookup_arguments import count_said_parameters

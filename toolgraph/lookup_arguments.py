@@ -2,8 +2,7 @@
 
 from collections.abc import Collection
 
-from trajsmith.grounding.fields import SchemaField, list_input_fields
-from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding import SchemaField, is_identifier, list_input_fields, split_name
 from trajsmith.records import ToolSpec
 
 _OWN = frozenset({"full", "first", "last", "display", "nick", "user"})

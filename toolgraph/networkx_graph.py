@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from trajsmith.records.storage import open_whole_file
+from trajsmith.records import open_whole_file
 from trajsmith.toolgraph.graph import ToolGraph
 
 if TYPE_CHECKING:

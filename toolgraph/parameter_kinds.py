@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from trajsmith.grounding.argument_paths import get_argument_name
+from trajsmith.grounding import get_argument_name
 from trajsmith.grounding.names import CODE_WORDS
-from trajsmith.phrasing.words import stem
+from trajsmith.phrasing import stem
 from trajsmith.records import JsonObject
 from trajsmith.toolgraph.candidate_pairs import KIND, contains_any_word
 from trajsmith.toolgraph.endpoint_table import EndpointTable

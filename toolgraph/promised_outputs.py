@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from trajsmith.phrasing.words import stem
+from trajsmith.phrasing import stem
 from trajsmith.toolgraph.candidate_pairs import KIND, SPECIFIC, CandidatePairs, contains_any_word, select_last_word
 from trajsmith.toolgraph.endpoint_table import EndpointTable
 from trajsmith.toolgraph.lexicon import SELECTING, SELECTIONS, VERB_CLASSES, find_kinds, find_media, is_verb

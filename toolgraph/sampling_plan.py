@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from trajsmith.records import Chain, FrozenModel, InputError, SourcePath
-from trajsmith.records.text import suggest_names
+from trajsmith.records import Chain, FrozenModel, InputError, SourcePath, suggest_names
 
 
 class PlanTarget(FrozenModel):

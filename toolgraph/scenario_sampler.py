@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
-from trajsmith.grounding.argument_paths import get_leaf_name
+from trajsmith.grounding import get_leaf_name
 from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
 from trajsmith.toolgraph.index import SamplingNetwork, Slot
 from trajsmith.toolgraph.settings import SampleSettings

@@ -24,8 +24,7 @@ from typing import Any, Literal
 import msgspec
 import orjson
 
-from trajsmith.records import JsonObject
-from trajsmith.records.storage import open_whole_file
+from trajsmith.records import JsonObject, open_whole_file
 
 VERSION = 1
 GZIP = b"\x1f\x8b"

@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trajsmith.records import ToolSpec
-from trajsmith.records.text import suggest_names
+from trajsmith.records import ToolSpec, suggest_names
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph
 from trajsmith.toolgraph.index import find_readers
 

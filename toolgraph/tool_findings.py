@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from trajsmith.grounding.fields import resolve_pointer
+from trajsmith.grounding import resolve_pointer
 from trajsmith.records import JsonObject, ToolSpec
 
 

@@ -7,8 +7,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from trajsmith.models.precision import wants_bf16_autocast
-from trajsmith.records import InputError, install_command
-from trajsmith.records.text import suggest_names
+from trajsmith.records import InputError, install_command, suggest_names
 
 RESERVED_ARGUMENTS = frozenset({"output_dir", "report_to", "max_length", "assistant_only_loss", "logging_dir"})
 """Settings of the trainers that have a place of their own in our configuration, or are not for choosing."""

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from trajsmith.records import InputError, JsonObject, derive_seed
-from trajsmith.records.yaml_text import compose_yaml
+from trajsmith.records import InputError, JsonObject, compose_yaml, derive_seed
 from trajsmith.train_sft.settings import DatasetShare
 
 ReadRows = Callable[[Path, str], list[JsonObject]]

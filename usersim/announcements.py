@@ -3,9 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.voices import AgentVoice
-from trajsmith.phrasing.words import singularize, split_identifier, word_set
+from trajsmith.phrasing import AgentVoice, Wording, singularize, split_identifier, word_set
 from trajsmith.records import GoldCall
 from trajsmith.usersim.reporting import list_field_names
 

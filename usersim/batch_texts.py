@@ -5,10 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.phrasing import BatchRequest, capitalize_first, get_language, pick_text
+from trajsmith.phrasing import BatchRequest, capitalize_first, get_language, join_words, pick_text, pluralize
 from trajsmith.phrasing.phrasebook import EntityPhrases
-from trajsmith.phrasing.value_formatting import join_words
-from trajsmith.phrasing.words import pluralize
 
 _LAST_WORD = re.compile(r"\S*$")
 _FIRST_WORD = re.compile(r"^\S*")

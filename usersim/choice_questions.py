@@ -5,12 +5,19 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trajsmith.grounding.paths import find_values, get_value
-from trajsmith.phrasing import Wording, get_language
-from trajsmith.phrasing.templates import find_row_template, render_phrase
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, join_words
-from trajsmith.phrasing.voices import AgentVoice, draw_pattern
-from trajsmith.phrasing.words import pluralize
+from trajsmith.grounding import find_values, get_value
+from trajsmith.phrasing import (
+    AgentVoice,
+    Wording,
+    draw_pattern,
+    find_row_template,
+    format_value,
+    get_language,
+    is_value_mentioned,
+    join_words,
+    pluralize,
+    render_phrase,
+)
 from trajsmith.records import JsonValue, Selector
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 

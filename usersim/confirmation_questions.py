@@ -8,18 +8,23 @@ from itertools import groupby
 from typing import Any
 
 from trajsmith.phrasing import (
+    AgentVoice,
     Wording,
     capitalize_first,
+    fill_pattern,
+    find_row_template,
     get_confirmation_rule,
     get_language,
+    humanize,
+    is_distinctive,
+    join_words,
+    list_slots,
     needs_confirmation,
     pick_text,
+    render_phrase,
+    split_identifier,
 )
 from trajsmith.phrasing.phrasebook import EntityPhrases
-from trajsmith.phrasing.templates import find_row_template, list_slots, render_phrase
-from trajsmith.phrasing.value_formatting import humanize, is_distinctive, join_words
-from trajsmith.phrasing.voices import AgentVoice, fill_pattern
-from trajsmith.phrasing.words import split_identifier
 from trajsmith.records import FromOutput, GoldCall
 from trajsmith.usersim.batch_texts import join_names, put_names
 

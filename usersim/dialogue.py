@@ -9,6 +9,7 @@ from trajsmith.environments.injected_faults import open_turn
 from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
 from trajsmith.phrasing import render_confirmation_policy
 from trajsmith.records import (
+    Actor,
     CallEvent,
     EnvironmentFault,
     EnvironmentSpec,
@@ -21,7 +22,6 @@ from trajsmith.records import (
     Trajectory,
     TurnSpan,
 )
-from trajsmith.records.tool import Actor
 from trajsmith.records.trajectory import MALFORMED, NOT_SHOWN, StopReason
 from trajsmith.usersim.call_resolution import ToolAccess
 from trajsmith.usersim.faulty_agent import FaultSettings

@@ -14,11 +14,8 @@ from typing import Any
 from pydantic import Field
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import iterate_leaves, list_needed_keys
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, get_language, is_fact_answered
-from trajsmith.phrasing.value_formatting import list_value_forms
-from trajsmith.phrasing.voices import fill_pattern
+from trajsmith.grounding import find_values, iterate_leaves, list_needed_keys
+from trajsmith.phrasing import Wording, fill_pattern, get_language, is_fact_answered, list_value_forms
 from trajsmith.records import (
     FromOutput,
     FromUser,

@@ -6,8 +6,7 @@ from trajsmith.environments import ToolResult
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.phrasing import Wording
-from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed
-from trajsmith.records.text import quote_lines
+from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed, quote_lines
 from trajsmith.usersim.dialogue import render_clock
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
 from trajsmith.usersim.variant_roles import build_user_direction

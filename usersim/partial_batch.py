@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import capitalize_first, load_refusals
-from trajsmith.phrasing.value_formatting import is_value_mentioned, join_words
-from trajsmith.phrasing.voices import draw_pattern
+from trajsmith.grounding import find_values
+from trajsmith.phrasing import capitalize_first, draw_pattern, is_value_mentioned, join_words, load_refusals
 from trajsmith.records import FromOutput, FunctionCall, GoldCall, JsonValue, ToolCall
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.roles import AgentAct

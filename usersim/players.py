@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from trajsmith.models import ChatModel, RoleSettings
 from trajsmith.models.prompts import Prompts
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing import Wording, find_clock_date
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, Registry, Task
 from trajsmith.usersim.dialogue import PlaySettings
 from trajsmith.usersim.model_agent import ModelAgent

@@ -12,11 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import build_selector_key, iterate_leaves
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, pick_text
-from trajsmith.phrasing.value_formatting import humanize, join_words
-from trajsmith.phrasing.words import pluralize
+from trajsmith.grounding import build_selector_key, find_values, iterate_leaves
+from trajsmith.phrasing import Wording, humanize, join_words, pick_text, pluralize
 from trajsmith.records import FromOutput, FromUser, GoldCall, Message, Selector, Task, UserFact, derive_seed
 from trajsmith.usersim.dialogue import PlaySettings
 from trajsmith.usersim.roles import AgentAct, AgentRole

@@ -5,19 +5,22 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from trajsmith.grounding import find_rows, is_end_out_of_reach, is_list_cut, iterate_leaves
-from trajsmith.grounding.names import is_identifier
-from trajsmith.phrasing import Wording, capitalize_first, get_language, is_fact_answered, pick_text
-from trajsmith.phrasing.plain_sentences import is_noun
-from trajsmith.phrasing.value_formatting import (
+from trajsmith.grounding import find_rows, is_end_out_of_reach, is_identifier, is_list_cut, iterate_leaves
+from trajsmith.phrasing import (
+    Wording,
+    capitalize_first,
     format_quoted,
     format_value,
+    get_language,
     humanize,
+    is_fact_answered,
     is_value_mentioned,
     join_words,
     list_value_forms,
+    pick_text,
+    pluralize,
 )
-from trajsmith.phrasing.words import pluralize
+from trajsmith.phrasing.plain_sentences import is_noun
 from trajsmith.records import AnswerFact, FromOutput, GoldCall, RequestedInfo, Turn
 
 AgentStyle = Literal["short", "plain", "explanatory"]

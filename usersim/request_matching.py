@@ -3,9 +3,8 @@
 import re
 from collections.abc import Collection
 
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import Wording, humanize
 from trajsmith.phrasing.question_detection import is_yes_or_no, strip_confirmation
-from trajsmith.phrasing.value_formatting import humanize
 from trajsmith.records import GoldCall, Turn, UserFact
 
 _WORD = re.compile(r"[a-z0-9]+")

@@ -14,17 +14,27 @@ from trajsmith.environments import ToolResult
 from trajsmith.grounding import (
     ReferenceNotResolved,
     build_selector_key,
+    find_values,
+    get_value_at,
     iterate_leaves,
     list_needed_keys,
     resolve_reference,
     update_outdated_fields,
 )
-from trajsmith.grounding.argument_paths import get_value_at
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, capitalize_first, get_language, needs_confirmation, pick_text
+from trajsmith.phrasing import (
+    Wording,
+    capitalize_first,
+    draw_agent_voice,
+    draw_pattern,
+    drop_near_years,
+    fill_pattern,
+    get_agent_voice,
+    get_language,
+    humanize,
+    needs_confirmation,
+    pick_text,
+)
 from trajsmith.phrasing.confirmation import iterate_rows
-from trajsmith.phrasing.value_formatting import drop_near_years, humanize
-from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern, fill_pattern, get_agent_voice
 from trajsmith.records import (
     Composite,
     FromOutput,

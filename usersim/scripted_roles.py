@@ -1,7 +1,6 @@
 """Builders of the scripted roles of a task, whether it is a variant or not."""
 
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing import Wording, find_clock_date
 from trajsmith.records import EnvironmentSpec, JsonObject, Task
 from trajsmith.usersim.partial_batch import PartialBatchAgent
 from trajsmith.usersim.scripted_agent import ScriptedAgent

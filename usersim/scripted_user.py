@@ -5,17 +5,27 @@ from collections.abc import Sequence
 from datetime import date
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import iterate_leaves
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording, capitalize_first, get_language, pick_text
+from trajsmith.grounding import find_values, iterate_leaves
+from trajsmith.phrasing import (
+    Wording,
+    apply_surface,
+    capitalize_first,
+    draw_pattern,
+    drop_near_years,
+    fill_pattern,
+    format_value,
+    get_language,
+    get_user_voice,
+    is_value_mentioned,
+    join_opening,
+    pick_text,
+)
 from trajsmith.phrasing.question_detection import (
     find_questions,
     find_requests,
     has_yes_or_no_question,
     is_announcement,
 )
-from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned
-from trajsmith.phrasing.voices import apply_surface, draw_pattern, fill_pattern, get_user_voice, join_opening
 from trajsmith.records import FromOutput, FromUser, GoldCall, Message, Task, UserFact, derive_seed
 from trajsmith.usersim import request_matching
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall

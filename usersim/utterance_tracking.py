@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from trajsmith.grounding import iterate_leaves
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing import Wording
+from trajsmith.grounding import find_values, iterate_leaves
+from trajsmith.phrasing import Wording, is_value_mentioned
 from trajsmith.phrasing.agreement_detection import accepts_call, is_refusal
 from trajsmith.phrasing.fact_detection import is_fact_stated
-from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.records import FromOutput, GoldCall, JsonValue, Message, UserFact
 
 MAX_REPEATS = 2

@@ -14,16 +14,20 @@ from trajsmith.grounding import ReferenceNotResolved, list_needed_keys
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
+    draw_agent_voice,
+    draw_pattern,
+    drop_near_years,
+    format_value,
     is_fact_answered,
     is_reason_shown,
     is_refusal_told,
+    is_value_mentioned,
     load_refusals,
+    parse_datetime,
     pick_text,
     render_refusal,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
-from trajsmith.phrasing.value_formatting import drop_near_years, format_value, is_value_mentioned, parse_datetime
-from trajsmith.phrasing.voices import draw_agent_voice, draw_pattern
 from trajsmith.records import (
     FromOutput,
     FunctionCall,

@@ -11,12 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trajsmith.phrasing import Wording, find_shown_row, get_language
+from trajsmith.phrasing import (
+    Wording,
+    find_shown_row,
+    get_language,
+    is_distinctive,
+    is_value_mentioned,
+    split_identifier,
+)
 from trajsmith.phrasing.agreement_detection import split_clauses
 from trajsmith.phrasing.confirmation import iterate_rows
-from trajsmith.phrasing.value_formatting import is_distinctive, is_value_mentioned
 from trajsmith.phrasing.wording import derive_request_phrase
-from trajsmith.phrasing.words import split_identifier
 from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, ToolSpec
 
 _SLOT = re.compile(r"\{[^}]*\}")

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding.names import is_identifier
-from trajsmith.phrasing import render_fact
-from trajsmith.phrasing.templates import render_phrase
-from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.grounding import is_identifier
+from trajsmith.phrasing import format_value, humanize, render_fact, render_phrase
 from trajsmith.records import AnswerFact, RequestedInfo
 from trajsmith.verify.normalized_state import get_at_place, iter_leaves
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from trajsmith.phrasing import is_refusal_told
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing import is_refusal_told, is_value_mentioned
 from trajsmith.records import CallEvent, CheckOutcome, GoldCall, Message, Perturbation, RefusedMember, canonical_json
 
 CONDUCT = "conduct"

@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, Task
-from trajsmith.records.text import quote_lines, truncate_text
+from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, Task, quote_lines, truncate_text
 from trajsmith.verify.check_cases import list_gold_changes
 from trajsmith.verify.check_panel import CheckPanel
 from trajsmith.verify.check_source import ALLOWED_MODULES

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trajsmith.environments import diff
-from trajsmith.phrasing import get_language, render_fact
-from trajsmith.phrasing.value_formatting import (
+from trajsmith.phrasing import (
     drop_near_years,
     find_clock_date,
+    get_language,
     join_words,
     parse_datetime,
+    render_fact,
     shift_date,
 )
 from trajsmith.records import AnswerFact, EnvironmentSpec, JsonObject, JsonValue

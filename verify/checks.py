@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.environments.diff import diff
-from trajsmith.phrasing import is_answer_stated, render_fact
-from trajsmith.phrasing.value_formatting import format_value, humanize
+from trajsmith.phrasing import format_value, humanize, is_answer_stated, render_fact
 from trajsmith.records import (
     AnswerCheck,
     AnswerFact,

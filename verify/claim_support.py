@@ -14,10 +14,16 @@ from typing import Any, TypeGuard
 
 import orjson
 
-from trajsmith.phrasing import Phrasebook, get_language
+from trajsmith.phrasing import (
+    Phrasebook,
+    format_value,
+    get_language,
+    is_value_mentioned,
+    parse_datetime,
+    shift_date,
+    singularize,
+)
 from trajsmith.phrasing.fact_detection import AllowedContent, find_numbers, find_rates
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime, shift_date
-from trajsmith.phrasing.words import singularize
 from trajsmith.records import FrozenModel, JsonValue, Message, Task, Trajectory
 
 CLAIMS = "claim"

@@ -18,11 +18,11 @@ from trajsmith.records import (
     JsonValue,
     Task,
     ToolSpec,
+    TraceDialogue,
     Trajectory,
     canonical_json,
     hash_bytes,
 )
-from trajsmith.records.traces import TraceDialogue
 from trajsmith.verify.duplicates import iter_entity_values, join_user_text, split_words
 from trajsmith.verify.traces.reading import read_dialogues
 

@@ -10,8 +10,7 @@ from datetime import date
 from typing import Any
 
 from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing import Wording, find_clock_date
 from trajsmith.records import (
     EnvironmentSpec,
     FrozenModel,

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from trajsmith.grounding import is_extreme_certain, is_list_cut
-from trajsmith.grounding.names import get_tool_noun, is_identifier
-from trajsmith.grounding.paths import join_path, split_path
+from trajsmith.grounding import get_tool_noun, is_extreme_certain, is_identifier, is_list_cut, join_path, split_path
 from trajsmith.phrasing import NounLexicon, Wording
 from trajsmith.records import FromOutput, JsonValue
 from trajsmith.verify.discourse_entities import DiscourseEntity, Focus, ShownList

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding.names import split_name
-from trajsmith.phrasing import ReferringExpression, TextValues
-from trajsmith.phrasing.value_formatting import parse_datetime
-from trajsmith.phrasing.words import stem
+from trajsmith.grounding import split_name
+from trajsmith.phrasing import ReferringExpression, TextValues, parse_datetime, stem
 from trajsmith.records import Selector
 from trajsmith.verify.discourse import DiscourseModel
 from trajsmith.verify.discourse_entities import DiscourseEntity, ShownList

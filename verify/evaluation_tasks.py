@@ -5,8 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from trajsmith.phrasing.near_duplicates import NearDuplicateIndex
-from trajsmith.records import Task, canonical_json
-from trajsmith.records.journal import read_records
+from trajsmith.records import Task, canonical_json, read_records
 from trajsmith.verify.duplicates import SHINGLE, DuplicateSettings, iter_entity_values, split_words
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from trajsmith.records import CheckOutcome, JsonObject, Task, Trajectory
-from trajsmith.records.verdict import Outcome
+from trajsmith.records import CheckOutcome, JsonObject, Outcome, Task, Trajectory
 
 
 def decide_outcome(outcomes: Sequence[CheckOutcome], right_state: bool, script_faults: Sequence[str]) -> Outcome:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
-from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding import is_identifier
 from trajsmith.phrasing import Wording
 from trajsmith.phrasing.fact_detection import AllowedContent, build_shingles
 from trajsmith.phrasing.question_detection import find_questions, is_announcement

@@ -9,9 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trajsmith.environments import Session
-from trajsmith.grounding import ReferenceNotResolved, iterate_leaves, replace_value_at, resolve_reference
-from trajsmith.grounding.argument_paths import get_argument_name
-from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.grounding import (
+    ReferenceNotResolved,
+    Rewindable,
+    get_argument_name,
+    iterate_leaves,
+    make_rewindable,
+    replace_value_at,
+    resolve_reference,
+)
 from trajsmith.records import Actor, FromOutput, GoldCall, JsonObject, Turn
 
 

@@ -12,8 +12,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.phrasing import TextValues
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
+from trajsmith.phrasing import TextValues, format_value, is_value_mentioned
 from trajsmith.records import (
     EnvironmentSpec,
     FrozenModel,
@@ -21,14 +20,16 @@ from trajsmith.records import (
     JudgeOpinion,
     Message,
     ModelFault,
+    Outcome,
     Task,
     Trajectory,
     Verdict,
     canonical_json,
     derive_seed,
+    dump_json_line,
+    to_one_line,
+    truncate_text,
 )
-from trajsmith.records.text import dump_json_line, to_one_line, truncate_text
-from trajsmith.records.verdict import Outcome
 
 MAX_RESULT_LENGTH = 600
 MAX_CHANGES_LENGTH = 3000

@@ -23,16 +23,16 @@ from itertools import combinations
 from math import isclose
 from typing import Any
 
-from trajsmith.phrasing import get_language
-from trajsmith.phrasing.agreement_detection import find_confirmation_requests
-from trajsmith.phrasing.value_formatting import (
+from trajsmith.phrasing import (
     find_value_spans,
     format_value,
+    get_language,
     is_distinctive,
     is_value_mentioned,
     parse_datetime,
+    singularize,
 )
-from trajsmith.phrasing.words import singularize
+from trajsmith.phrasing.agreement_detection import find_confirmation_requests
 from trajsmith.records import JsonObject, JsonValue, Message
 from trajsmith.verify.claim_support import MOST_QUANTITY, UnsupportedClaim, iter_lists, iter_numbers, read_content
 from trajsmith.verify.money_units import find_amounts_of_units, has_unit

@@ -12,12 +12,17 @@ from datetime import timedelta
 from typing import Any
 
 from trajsmith.environments import diff
-from trajsmith.grounding import ValueSource, iterate_leaves, replace_value_at
-from trajsmith.grounding.argument_paths import get_argument_name, get_leaf_name
-from trajsmith.grounding.fields import list_input_fields
-from trajsmith.grounding.names import is_identifier
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
+from trajsmith.grounding import (
+    ValueSource,
+    find_values,
+    get_argument_name,
+    get_leaf_name,
+    is_identifier,
+    iterate_leaves,
+    list_input_fields,
+    replace_value_at,
+)
+from trajsmith.phrasing import format_value, is_value_mentioned, parse_datetime
 from trajsmith.records import AnswerFact, EnvironmentSpec, FromOutput, GoldCall, JsonObject, JsonValue
 from trajsmith.verify.gold_run import GoldRun, GoldStep, RunResult
 from trajsmith.verify.normalized_state import find_changed_places, is_there

@@ -12,7 +12,7 @@ from typing import Any
 
 from trajsmith.environments import Session
 from trajsmith.environments.program_sessions import RestorableSession
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import parse_datetime
 from trajsmith.records import EnvironmentSpec, JsonObject, NondeterminismMask, Origin
 from trajsmith.verify.gold_run import EquivalentRun, GoldRun, RunResult, run_all
 from trajsmith.verify.normalized_state import (

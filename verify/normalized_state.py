@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from trajsmith.environments.diff import diff, escape_pointer
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import parse_datetime
 from trajsmith.records import JsonObject, JsonValue, NondeterminismMask, Origin, content_hash
 
 ROUNDS = 3

@@ -12,7 +12,7 @@ from typing import Any
 
 from trajsmith.environments import Session
 from trajsmith.environments.injected_faults import open_turn
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing import is_value_mentioned
 from trajsmith.records import SEARCH_TOOLS, CallEvent, EnvironmentFault, JsonObject, Message, PrunedCall, Trajectory
 from trajsmith.verify.call_removal import find_call_id, read_result, remove_calls, remove_calls_with_positions
 from trajsmith.verify.normalized_state import iter_leaves

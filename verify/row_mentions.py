@@ -5,9 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from trajsmith.phrasing import get_language
-from trajsmith.phrasing.value_formatting import humanize
-from trajsmith.phrasing.words import singularize
+from trajsmith.phrasing import get_language, humanize, singularize
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _ITEM_END = re.compile(r";")

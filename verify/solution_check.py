@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from trajsmith.phrasing.value_formatting import list_value_forms
+from trajsmith.phrasing import list_value_forms
 from trajsmith.records import InstalledCheck
 from trajsmith.verify.checks import CHECKS, CheckInput, CheckResult
 

@@ -4,9 +4,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trajsmith.grounding import build_selector_key, find_rows, iterate_leaves, list_needed_keys
-from trajsmith.grounding.argument_paths import get_leaf_name
-from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding import (
+    build_selector_key,
+    find_rows,
+    get_leaf_name,
+    is_identifier,
+    iterate_leaves,
+    list_needed_keys,
+)
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, RequestedInfo, Selector, Task
 from trajsmith.verify.discourse import get_entity_kind
 

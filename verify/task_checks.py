@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trajsmith.environments import Session
-from trajsmith.grounding.rewind import replays
+from trajsmith.grounding import replays
 from trajsmith.models import ChatModel
 from trajsmith.models.prompts import Prompts
 from trajsmith.records import CheckAudit, EnvironmentSpec, JsonObject, RecordDropped, Task, derive_seed

@@ -11,10 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding.names import is_identifier
-from trajsmith.phrasing import is_answer_stated, is_fact_answered, render_fact
-from trajsmith.phrasing.value_formatting import humanize, is_value_mentioned
-from trajsmith.phrasing.words import split_identifier, stem
+from trajsmith.grounding import is_identifier
+from trajsmith.phrasing import (
+    humanize,
+    is_answer_stated,
+    is_fact_answered,
+    is_value_mentioned,
+    render_fact,
+    split_identifier,
+    stem,
+)
 from trajsmith.records import Message, RequestedInfo, Task, Trajectory, Turn, TurnSpan
 from trajsmith.verify.answer_text import select_answer_text
 from trajsmith.verify.normalized_state import iter_leaves

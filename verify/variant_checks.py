@@ -8,8 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from trajsmith.phrasing import DECLINES, is_reason_shown, is_refusal_told
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing import DECLINES, is_reason_shown, is_refusal_told, is_value_mentioned
 from trajsmith.records import (
     DIRECTORY_TOOLS,
     CallEvent,

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from trajsmith.environments import Session
 from trajsmith.environments.injected_faults import inject_faults, open_turn
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing import Wording, find_clock_date
 from trajsmith.records import (
     CallEvent,
     Check,
@@ -16,13 +15,13 @@ from trajsmith.records import (
     GoldCall,
     JsonObject,
     JsonValue,
+    Outcome,
     PrunedCall,
     Task,
     Trajectory,
     TurnVerdict,
     Verdict,
 )
-from trajsmith.records.verdict import Outcome
 from trajsmith.verify.answer_text import select_answer_text
 from trajsmith.verify.batch_checks import CONDUCT
 from trajsmith.verify.checks import CheckedCall

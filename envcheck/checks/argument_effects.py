@@ -16,8 +16,7 @@ from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.row_links import values_agree
 from trajsmith.envcheck.state_shape import Row, read_choices
 from trajsmith.envcheck.state_view import StateRowChange
-from trajsmith.grounding.fields import unwrap
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name, unwrap
 from trajsmith.records import JsonObject, ToolSpec
 
 ENOUGH = 3

@@ -14,7 +14,7 @@ from trajsmith.envcheck.facts.state_columns import is_day, is_number
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Severity
 from trajsmith.envcheck.state_clock import read_current_time
 from trajsmith.envcheck.stated_numbers import find_upper_limits
-from trajsmith.grounding.schema_values import is_within_bounds
+from trajsmith.grounding import is_within_bounds
 from trajsmith.records import JsonObject, ToolSpec
 
 PER_KIND = 3

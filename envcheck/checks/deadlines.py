@@ -14,7 +14,7 @@ from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.facts.state_columns import is_day, is_moment
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.state_clock import find_clock, read_current_time, set_clock_day
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 from trajsmith.records import EnvironmentFault, JsonObject, ToolSpec
 
 _LAST = re.compile(r"\b(?:until|ended on|ends on|expired on|last day was|closed on) (?P<day>\d{4}-\d\d-\d\d)")

@@ -9,7 +9,7 @@ from trajsmith.envcheck.checks.base import CallCheck, Check, Suspicion
 from trajsmith.envcheck.checks.call_contract import MANY_STATES, describe_changes
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, Severity
 from trajsmith.envcheck.state_view import is_counter_change
-from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding import is_identifier, split_name
 from trajsmith.records import JsonObject, ToolSpec
 
 WRITING = frozenset({

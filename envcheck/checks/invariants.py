@@ -16,7 +16,7 @@ from trajsmith.envcheck.facts import FACT, Fact
 from trajsmith.envcheck.facts.base import format_row_name
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.state_view import outline_value
-from trajsmith.grounding.fields import unwrap
+from trajsmith.grounding import unwrap
 from trajsmith.records import JsonObject
 
 _KEY = re.compile(r"\[.*?\]")

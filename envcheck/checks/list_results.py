@@ -19,7 +19,7 @@ from trajsmith.envcheck.state_clock import read_current_time
 from trajsmith.envcheck.state_shape import Key, Row
 from trajsmith.envcheck.state_view import View
 from trajsmith.envcheck.stated_numbers import find_list_limit
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 from trajsmith.records import ToolSpec
 
 EXACT = frozenset({"limit", "max_results", "page_size", "per_page", "top_k", "num_results", "max_items", "first"})

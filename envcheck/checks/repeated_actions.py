@@ -15,7 +15,7 @@ from trajsmith.envcheck.facts.state_columns import is_number
 from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Severity
 from trajsmith.envcheck.state_shape import Key
 from trajsmith.envcheck.state_view import is_counter_change
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 from trajsmith.records import ToolSpec, derive_seed
 
 AWAY = frozenset({"cancel", "delete", "remove", "revoke", "withdraw", "unsubscribe", "terminate", "void", "discard"})

@@ -22,7 +22,7 @@ from trajsmith.envcheck.row_links import (
     match_column,
     values_agree,
 )
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 from trajsmith.records import JsonObject, ToolSpec
 
 ENOUGH = 4

@@ -14,7 +14,7 @@ from trajsmith.envcheck.row_links import values_agree
 from trajsmith.envcheck.schema_probes import SchemaProbe
 from trajsmith.environments.arguments import validate_schema
 from trajsmith.environments.schema_patterns import compile_schema
-from trajsmith.grounding.schema_values import has_format, lacks_utc_offset
+from trajsmith.grounding import has_format, lacks_utc_offset
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, ToolSpec
 
 

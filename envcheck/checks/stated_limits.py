@@ -18,8 +18,8 @@ from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Sever
 from trajsmith.envcheck.schema_probes import is_list_size, values_beyond_limits
 from trajsmith.envcheck.state_view import View
 from trajsmith.envcheck.stated_numbers import find_counted_numbers, find_upper_limits
-from trajsmith.grounding.names import split_name
-from trajsmith.phrasing.words import singularize
+from trajsmith.grounding import split_name
+from trajsmith.phrasing import singularize
 from trajsmith.records import JsonObject, ToolSpec, derive_seed
 
 MOST = 16

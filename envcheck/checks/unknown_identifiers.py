@@ -11,8 +11,8 @@ from trajsmith.envcheck.checks.declared_effects import is_meaningful_change
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.schema_probes import SchemaProbe
-from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.phrasing.words import singularize
+from trajsmith.grounding import is_identifier, split_name
+from trajsmith.phrasing import singularize
 
 _SAYS_NO = re.compile(r"unknown|not found|no such|not exist|invalid|unavailable|not available|n/a", re.IGNORECASE)
 _FREE = frozenset({

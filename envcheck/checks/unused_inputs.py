@@ -14,7 +14,7 @@ from trajsmith.envcheck.checks.unknown_identifiers import is_bare_result
 from trajsmith.envcheck.exploration import Observation
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
-from trajsmith.grounding.names import is_identifier, split_name
+from trajsmith.grounding import is_identifier, split_name
 from trajsmith.records import ToolSpec
 
 ENOUGH = 3

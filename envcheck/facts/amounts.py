@@ -8,7 +8,7 @@ from trajsmith.envcheck.facts.state_columns import ObservedColumn, StateColumns,
 from trajsmith.envcheck.findings import Severity
 from trajsmith.envcheck.state_shape import Key, Row
 from trajsmith.envcheck.state_view import StateRowChange, View
-from trajsmith.grounding.names import is_identifier
+from trajsmith.grounding import is_identifier
 
 CENT = 0.0101
 """Sums of money may be rounded."""

@@ -8,7 +8,7 @@ from trajsmith.envcheck.facts.state_columns import PARENT, StateColumns, get_row
 from trajsmith.envcheck.findings import Severity
 from trajsmith.envcheck.state_shape import Key, Row
 from trajsmith.envcheck.state_view import StateRowChange, View
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 
 ROWS = 8
 Path = tuple[str, str]

@@ -8,8 +8,8 @@ from typing import Any, TypeGuard
 
 from trajsmith.envcheck.state_shape import ROOT, Key, Row, ShapeNode, list_relations
 from trajsmith.envcheck.state_view import View
-from trajsmith.grounding.names import is_identifier, split_name
-from trajsmith.phrasing.words import singularize
+from trajsmith.grounding import is_identifier, split_name
+from trajsmith.phrasing import singularize
 
 ANY_NAME = frozenset({"id", "key", "name", "code", "number", "title", "type", "uuid", "index"})
 """Names of identifiers that do not say of what."""

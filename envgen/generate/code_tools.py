@@ -14,7 +14,7 @@ from trajsmith.envgen.generate.code_checks import (
 from trajsmith.envgen.generate.code_seeds import name_key_function
 from trajsmith.envgen.generate.identifiers import quote_text, to_identifier, to_plain_words, to_words
 from trajsmith.envgen.generate.refinement import find_starting_status
-from trajsmith.phrasing.words import with_article
+from trajsmith.phrasing import with_article
 
 TypeName = Callable[[Entity, TableColumn], str]
 _PLAIN_TYPES = {"whole": "int", "number": "float", "date": "date", "moment": "datetime"}

@@ -12,7 +12,7 @@ from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
 from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
 from trajsmith.environments.schema_patterns import matches_pattern
-from trajsmith.phrasing.words import singularize, with_article
+from trajsmith.phrasing import singularize, with_article
 from trajsmith.records import JsonObject, derive_seed
 
 NOW = datetime(2026, 3, 2, 9, 0)

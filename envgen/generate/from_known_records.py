@@ -22,7 +22,7 @@ from trajsmith.envgen.generate.known_records import PEOPLE, KnownColumn, KnownRe
 from trajsmith.envgen.generate.known_rules import add_rules
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
-from trajsmith.phrasing.words import normalize_name, pluralize, to_snake_case, with_article
+from trajsmith.phrasing import normalize_name, pluralize, to_snake_case, with_article
 from trajsmith.records import InputError, JsonObject, derive_seed
 
 MOST_ENTITIES = 7

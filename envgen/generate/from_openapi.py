@@ -36,7 +36,7 @@ from trajsmith.environments.adapters.openapi.write_actions import (
     UpdateAction,
     UpdatePropertyAction,
 )
-from trajsmith.phrasing.words import normalize_name
+from trajsmith.phrasing import normalize_name
 from trajsmith.records import InputError, JsonObject, hash_bytes
 
 _SIGNS: dict[str, Literal[">=", ">", "<=", "<"]] = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}

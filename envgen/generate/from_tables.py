@@ -14,7 +14,7 @@ from trajsmith.envgen.generate.blueprint import (
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_noun, to_words
 from trajsmith.envgen.generate.table_files import RawTable, read_files
 from trajsmith.envgen.generate.value_types import TypedValues, infer_values
-from trajsmith.phrasing.words import normalize_name, with_article
+from trajsmith.phrasing import normalize_name, with_article
 from trajsmith.records import InputError
 
 MAX_ROWS = 150

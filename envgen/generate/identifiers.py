@@ -5,7 +5,7 @@ import keyword
 import re
 from collections.abc import Container
 
-from trajsmith.phrasing.words import singularize, to_snake_case
+from trajsmith.phrasing import singularize, to_snake_case
 from trajsmith.records import content_hash
 
 _LENGTH = 60

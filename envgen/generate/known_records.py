@@ -9,7 +9,7 @@ from typing import Any
 
 from trajsmith.envgen.generate.blueprint import ColumnKind, Scalar, TableColumn
 from trajsmith.environments.adapters.openapi.vocabulary import FIRST, LAST
-from trajsmith.phrasing.words import singularize, word_set
+from trajsmith.phrasing import singularize, word_set
 from trajsmith.records import InputError, derive_seed
 
 _FILES = Path(__file__).with_name("lexicon")

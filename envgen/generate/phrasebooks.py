@@ -5,8 +5,8 @@ from typing import Any
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_words
+from trajsmith.phrasing import pluralize, with_article
 from trajsmith.phrasing.plain_sentences import is_noun
-from trajsmith.phrasing.words import pluralize, with_article
 
 _LABELS = ("name", "title", "label", "subject", "username", "full_name", "code", "key_name")
 _MOVE_VERBS = {

@@ -14,8 +14,7 @@ from trajsmith.envgen.generate.formatting import fix_and_format_code, is_passing
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import refine_blueprint
 from trajsmith.environments.sources import EnvironmentSettings, open_source
-from trajsmith.records import FrozenModel, InputError, RunError, canonical_json, hash_bytes
-from trajsmith.records.journal import StepJournal
+from trajsmith.records import FrozenModel, InputError, RunError, StepJournal, canonical_json, hash_bytes
 
 ACCEPTANCE_SCORE = 0.9
 """Doctor's score from which an environment is accepted."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, find_final_choices
 from trajsmith.envgen.generate.identifiers import quote_text, to_words
-from trajsmith.phrasing.words import with_article
+from trajsmith.phrasing import with_article
 
 
 def render_policy(blueprint: Blueprint) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trajsmith.envgen.generate.blueprint import ToolAction
 from trajsmith.environments.adapters.openapi.naming import find_outcomes, is_verb, leaves_unchanged
-from trajsmith.phrasing.words import singularize, to_snake_case, word_set
+from trajsmith.phrasing import singularize, to_snake_case, word_set
 
 _VERBS: dict[ToolAction, frozenset[str]] = {
     "create": word_set(

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from trajsmith.envgen.generate.tool_names import find_shared_words
-from trajsmith.grounding.fields import resolve_pointer
-from trajsmith.grounding.names import get_tool_noun, split_name
+from trajsmith.grounding import get_tool_noun, resolve_pointer, split_name
 from trajsmith.records import EnvironmentSpec, JsonObject, ToolSpec
 
 Encoder = Callable[[Sequence[str]], Any]

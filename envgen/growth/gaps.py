@@ -15,8 +15,8 @@ import yaml
 from trajsmith.envgen.growth.duplicates import rename_repeated
 from trajsmith.envgen.growth.environment_shape import Encoder, EnvironmentShape, find_table_schemas, resolve_schema
 from trajsmith.envgen.sources import ThemeSource
-from trajsmith.grounding.names import split_name
-from trajsmith.phrasing.words import singularize
+from trajsmith.grounding import split_name
+from trajsmith.phrasing import singularize
 from trajsmith.records import EnvironmentSpec, FrozenModel, InputError, JsonObject
 
 COVERED_LIKENESS = 0.38

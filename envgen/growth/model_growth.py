@@ -16,8 +16,7 @@ from trajsmith.envgen.synthesis.examination import DraftRunner, close_source
 from trajsmith.envgen.synthesis.loop import ProposalRecord, SynthesisLoop, ThemeProgress, ThemeRejected
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, SynthesisOutcome, Theme
-from trajsmith.records import FrozenModel, InputError
-from trajsmith.records.journal import StepJournal
+from trajsmith.records import FrozenModel, InputError, StepJournal
 
 GROWN_FILE = "grown.json"
 

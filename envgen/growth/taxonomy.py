@@ -14,8 +14,8 @@ from trajsmith.envgen.growth.duplicates import rename_repeated
 from trajsmith.envgen.growth.environment_shape import Encoder, EnvironmentShape
 from trajsmith.envgen.sources.clustering import require_sklearn
 from trajsmith.envgen.sources.statefulness import COMMAND_VERBS, FILLER_WORDS
-from trajsmith.grounding.names import split_name
-from trajsmith.phrasing.words import word_set
+from trajsmith.grounding import split_name
+from trajsmith.phrasing import word_set
 from trajsmith.records import EnvironmentSpec, FrozenModel, InputError, derive_seed
 
 FIRST, SECOND = 20, 50

@@ -7,8 +7,7 @@ from pathlib import Path
 from trajsmith.envgen.generate.blueprint import Blueprint
 from trajsmith.envgen.generate.rules import render_rules
 from trajsmith.envgen.scale.services import Feature, Service
-from trajsmith.records import FrozenModel, canonical_json
-from trajsmith.records.storage import write_whole_file
+from trajsmith.records import FrozenModel, canonical_json, write_whole_file
 
 GENERAL_RULES = ("Lists show at most", "A change that changes nothing")
 """Beginnings of the rules that every environment has."""

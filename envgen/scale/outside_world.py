@@ -3,7 +3,7 @@
 from collections import Counter
 
 from trajsmith.envgen.generate.tool_lists import ToolList
-from trajsmith.phrasing.words import split_identifier, word_set
+from trajsmith.phrasing import split_identifier, word_set
 
 _OUTSIDE = {
     "web pages": word_set(

@@ -17,8 +17,7 @@ from trajsmith.envgen.scale.catalogue import (
 )
 from trajsmith.envgen.scale.selection import Selection
 from trajsmith.envgen.scale.services import Service
-from trajsmith.records import InputError, RunError, TrajsmithError, canonical_json, hash_bytes
-from trajsmith.records.journal import StepJournal
+from trajsmith.records import InputError, RunError, StepJournal, TrajsmithError, canonical_json, hash_bytes
 
 CHECK_SECONDS = 600.0
 """Wall-clock limit of the examination of one environment: generous, as many processes may share a machine."""

@@ -20,7 +20,7 @@ from trajsmith.envgen.sources.statefulness import (
     find_commands,
     tokenize_request,
 )
-from trajsmith.phrasing.words import singularize
+from trajsmith.phrasing import singularize
 from trajsmith.records import InputError, install_command
 
 SVD_DIMENSIONS = 48

@@ -14,9 +14,8 @@ from trajsmith.envgen.sources.contradictions import find_contradictions
 from trajsmith.envgen.sources.licences import LICENCE_FILES, find_licence, identify_licence
 from trajsmith.envgen.sources.read_result import SourceReadResult
 from trajsmith.environments.file_reading import read_json
-from trajsmith.phrasing.words import word_set
-from trajsmith.records import InputError, JsonObject
-from trajsmith.records.yaml_text import compose_yaml
+from trajsmith.phrasing import word_set
+from trajsmith.records import InputError, JsonObject, compose_yaml
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".html", ".htm", ".json")
 MAX_PASSAGE_CHARACTERS = 1200

@@ -10,8 +10,7 @@ from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.sources.licences import find_licence
 from trajsmith.envgen.sources.read_result import SourceReadResult
 from trajsmith.environments.file_reading import read_json, read_text
-from trajsmith.records import InputError
-from trajsmith.records.yaml_text import compose_yaml
+from trajsmith.records import InputError, compose_yaml
 
 MAX_NAME_CHARACTERS = 80
 """Letters of a domain's name."""

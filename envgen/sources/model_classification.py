@@ -12,7 +12,7 @@ from trajsmith.envgen.sources.licences import find_licence
 from trajsmith.envgen.sources.read_result import SourceReadResult
 from trajsmith.envgen.sources.requests import read_requests
 from trajsmith.envgen.sources.task_sets import MIN_REQUESTS, drop_repeats, shorten_request
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured

@@ -11,7 +11,7 @@ let a model decide: `trajsmith.envgen.sources.model_classification`.
 import re
 from dataclasses import dataclass
 
-from trajsmith.phrasing.words import singularize, word_set
+from trajsmith.phrasing import singularize, word_set
 
 STATEFUL_VERBS = word_set(
     "book reserve cancel reschedule schedule rebook order buy purchase refund exchange return withdraw deposit "

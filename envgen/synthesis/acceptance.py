@@ -18,9 +18,15 @@ from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, Examina
 from trajsmith.envgen.synthesis.search_records import collect_origins
 from trajsmith.envgen.synthesis.unit_tests import describe_tools
 from trajsmith.phrasing import Phrasebook
-from trajsmith.records import EnvironmentSpec, JsonObject, ModelFault, RunError, format_first_error
-from trajsmith.records.journal import StepJournal
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import (
+    EnvironmentSpec,
+    JsonObject,
+    ModelFault,
+    RunError,
+    StepJournal,
+    format_first_error,
+    storage_boundary,
+)
 
 ENVIRONMENTS_FOLDER = "environments"
 PROVENANCE_FILE = "provenance.json"

@@ -10,8 +10,7 @@ from trajsmith.envgen.synthesis.answer_schemas import Proposal
 from trajsmith.envgen.synthesis.loop import ProposalRecord, SynthesisLoop
 from trajsmith.envgen.synthesis.records import SynthesisOutcome, Theme
 from trajsmith.envgen.synthesis.search_records import find_previous_ids
-from trajsmith.records import RunError, TrajsmithError
-from trajsmith.records.journal import StepJournal
+from trajsmith.records import RunError, StepJournal, TrajsmithError
 
 Found = TypeVar("Found")
 MAX_OVERLAP = 0.8

@@ -15,8 +15,7 @@ from trajsmith.envgen.synthesis.static_checks import find_closed_access, find_no
 from trajsmith.environments import EnvironmentSource
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sources import EnvironmentSettings, open_source
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, storage_boundary
 
 _CLOSED = ("the sandbox does not allow", "is not there in the sandbox", "SIGSYS", "signal 31")
 """What is said when running code reaches for what the sandbox closes."""

@@ -30,8 +30,7 @@ from trajsmith.envgen.synthesis.repair_stage import repair_draft
 from trajsmith.envgen.synthesis.search_records import collect_notes
 from trajsmith.envgen.synthesis.semantic import assess_draft, build_assessment, build_semantic_complaints
 from trajsmith.envgen.synthesis.unit_tests import write_tests
-from trajsmith.records import EnvironmentFault, ModelFault
-from trajsmith.records.journal import StepJournal
+from trajsmith.records import EnvironmentFault, ModelFault, StepJournal
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.sources.web_search import SearchRecord, SearchSettings, WebSearcher
 from trajsmith.envgen.synthesis.records import Theme
-from trajsmith.records import FrozenModel, JsonObject, content_hash
-from trajsmith.records.journal import StepJournal
+from trajsmith.records import FrozenModel, JsonObject, StepJournal, content_hash
 
 SEARCHES_FILE = "searches"
 

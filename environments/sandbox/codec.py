@@ -16,9 +16,7 @@ import orjson
 from msgspec import Meta
 
 from trajsmith.environments.sandbox.serialization import RawReply, ReplyStatus, Request, WorkerOp
-from trajsmith.records import JsonValue
-from trajsmith.records.errors import FaultKind
-from trajsmith.records.text import to_one_line
+from trajsmith.records import FaultKind, JsonValue, to_one_line
 
 ENVELOPE: Final = 32
 """Bytes around the content of one reply: id, status, and the lengths of MessagePack."""

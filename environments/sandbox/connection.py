@@ -17,7 +17,7 @@ import msgspec
 from trajsmith.environments.sandbox.codec import LARGEST_BATCH, ProtocolError, Reply, ReplyCodec
 from trajsmith.environments.sandbox.serialization import HEADER, PROGRESS, FrameReader, Request, WorkerOp
 from trajsmith.environments.sandbox.zygote_process import ForkedProcess, release, terminate
-from trajsmith.records.text import to_one_line
+from trajsmith.records import to_one_line
 
 _log = logging.getLogger(__name__)
 

@@ -31,8 +31,7 @@ from trajsmith.environments.serving.protocol_keys import FAULT, REFUSAL
 from trajsmith.environments.serving.session_manager import ServingSpec, SessionManager
 from trajsmith.environments.session import ToolResult
 from trajsmith.phrasing import render_full_policy
-from trajsmith.records import EnvironmentFault, InputError, ToolSpec, TrajsmithError, format_first_error
-from trajsmith.records.text import to_one_line
+from trajsmith.records import EnvironmentFault, InputError, ToolSpec, TrajsmithError, format_first_error, to_one_line
 
 _SHUTDOWN_SECONDS = 10.0
 """Seconds that freeing a session may take."""

@@ -13,9 +13,8 @@ from pydantic import PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, is_end_out_of_reach
-from trajsmith.phrasing import pick_text
+from trajsmith.phrasing import format_value, pick_text
 from trajsmith.phrasing.table_phrases import BoundPhrases, MeasurePhrases, TablePhrases, WritePhrases
-from trajsmith.phrasing.value_formatting import format_value
 from trajsmith.querygen.programs.execution import (
     ProgramRun,
     ProgramRunner,

@@ -3,7 +3,7 @@
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder
 from trajsmith.grounding.user_facts import collect_user_facts
-from trajsmith.phrasing.value_formatting import humanize
+from trajsmith.phrasing import humanize
 from trajsmith.querygen.programs.composition import ComposedProgram, ProgramComposer, ProgramSettings
 from trajsmith.records import Chain, GroundedChain, JsonObject, RecordDropped, UserFact
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 
-from trajsmith.phrasing.value_formatting import format_money, format_value, join_words
+from trajsmith.phrasing import format_money, format_value, join_words
 from trajsmith.querygen.programs.execution import ProgramRun
 from trajsmith.querygen.programs.operations import KeepRows, SolutionProgram, TakeRows
 from trajsmith.records import JsonValue

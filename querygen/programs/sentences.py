@@ -4,9 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.phrasing import capitalize_first, pick_text
+from trajsmith.phrasing import capitalize_first, format_money, format_value, join_words, pick_text
 from trajsmith.phrasing.table_phrases import MeasurePhrases, TablePhrases, WritePhrases
-from trajsmith.phrasing.value_formatting import format_money, format_value, join_words
 from trajsmith.querygen.programs.execution import ProgramRun
 from trajsmith.querygen.programs.operations import Aggregate, Branch, SolutionProgram, TakeRows
 from trajsmith.records import FrozenModel, JsonValue

@@ -8,10 +8,7 @@ from trajsmith.environments import Session
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sandbox.solutions import SolutionSandbox
 from trajsmith.grounding import list_needed_keys
-from trajsmith.phrasing import Wording
-from trajsmith.phrasing.templates import list_slots
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value
-from trajsmith.phrasing.voices import get_user_voice
+from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice, list_slots
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.persona import draw_greeting, make_persona, render_query
 from trajsmith.querygen.programs.composition import ComposedProgram

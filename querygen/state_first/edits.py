@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from trajsmith.environments import Session
-from trajsmith.grounding import Grounder
-from trajsmith.grounding.rewind import make_rewindable
+from trajsmith.grounding import Grounder, make_rewindable
 from trajsmith.records import FrozenModel, GoldCall, JsonObject, JsonValue, ToolSpec, derive_seed
 
 Scalar = str | int | float | bool

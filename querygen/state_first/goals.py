@@ -5,7 +5,7 @@ from collections.abc import Sequence, Set
 from datetime import date
 from typing import Any
 
-from trajsmith.phrasing.value_formatting import parse_datetime, shift_date
+from trajsmith.phrasing import parse_datetime, shift_date
 from trajsmith.querygen.state_first.edits import StateEdit
 from trajsmith.records import FrozenModel, JsonObject, JsonValue
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pydantic import PositiveInt
 
 from trajsmith.environments import Session
-from trajsmith.grounding import Grounder, iterate_leaves
-from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.grounding import Grounder, Rewindable, iterate_leaves, make_rewindable
 from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
 from trajsmith.querygen.state_first.edits import StateEdit
 from trajsmith.querygen.state_first.goals import StateGoal, draw_goal

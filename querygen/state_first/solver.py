@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from trajsmith.grounding.names import is_identifier
-from trajsmith.grounding.rewind import Rewindable
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.grounding import Rewindable, is_identifier
+from trajsmith.phrasing import parse_datetime
 from trajsmith.querygen.state_first.goals import StateGoal
 from trajsmith.records import FrozenModel, JsonObject, JsonValue, ToolSpec
 

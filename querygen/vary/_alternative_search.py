@@ -11,11 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from typing import Any
 
-from trajsmith.grounding import iterate_leaves
-from trajsmith.grounding.fields import get_types
-from trajsmith.grounding.paths import iterate_named_values
-from trajsmith.grounding.rewind import Rewindable
-from trajsmith.grounding.schema_values import has_type
+from trajsmith.grounding import Rewindable, get_types, has_type, iterate_leaves, iterate_named_values
 from trajsmith.querygen.vary._case import VariantCase
 from trajsmith.records import FromOutput, GoldCall, JsonObject, JsonValue, ToolSpec
 

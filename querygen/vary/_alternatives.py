@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from trajsmith.grounding.fields import list_input_fields
-from trajsmith.grounding.paths import find_values
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.grounding import find_values, list_input_fields
+from trajsmith.phrasing import find_clock_date
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
 from trajsmith.querygen.vary._refusals import RefusedRequest, iterate_other_rows, read_day, restate

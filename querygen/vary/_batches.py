@@ -5,9 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from trajsmith.grounding import list_needed_keys
-from trajsmith.phrasing import BatchRequest, pick_text
-from trajsmith.phrasing.templates import list_slots
-from trajsmith.phrasing.value_formatting import find_clock_date, format_value
+from trajsmith.phrasing import BatchRequest, find_clock_date, format_value, list_slots, pick_text
 from trajsmith.querygen.persona import draw_greeting, render_query
 from trajsmith.querygen.requested_info import build_general_info
 from trajsmith.querygen.vary._alternatives import read_today

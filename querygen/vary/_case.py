@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import Session
-from trajsmith.grounding import list_needed_keys
-from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.grounding import Rewindable, list_needed_keys, make_rewindable
 from trajsmith.models import SCRIPTED
-from trajsmith.phrasing import ScenarioStep, Wording
-from trajsmith.phrasing.voices import draw_user_voice, get_user_voice
+from trajsmith.phrasing import ScenarioStep, Wording, draw_user_voice, get_user_voice
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.parallel_calls import find_parallel_calls
 from trajsmith.querygen.partition import find_goals

@@ -7,15 +7,13 @@ from datetime import date, timedelta
 from functools import partial
 from itertools import islice
 
-from trajsmith.grounding import build_selector_key, iterate_leaves, leads_to
-from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.grounding import Rewindable, SchemaField, build_selector_key, iterate_leaves, leads_to, list_input_fields
 from trajsmith.grounding.references import RowWords, pick_values
-from trajsmith.grounding.rewind import Rewindable
 from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.row_fields import DeclaredFields
 from trajsmith.grounding.user_facts import get_label
+from trajsmith.phrasing import format_value
 from trajsmith.phrasing.scenarios import ScenarioStep
-from trajsmith.phrasing.value_formatting import format_value
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, Selector, UserFact
 

@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 
-from trajsmith.phrasing import is_reason_shown
+from trajsmith.phrasing import format_value, is_reason_shown, is_value_mentioned
 from trajsmith.phrasing.refusals import measure_reason
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned
 from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative, read_today
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import RefusedRequest

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, list_needed_keys
-from trajsmith.phrasing import ScenarioStep, Wording
-from trajsmith.phrasing.value_formatting import find_clock_date
-from trajsmith.phrasing.voices import get_user_voice
+from trajsmith.phrasing import ScenarioStep, Wording, find_clock_date, get_user_voice
 from trajsmith.querygen.entity_references import ReferenceTracker
 from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, render_query

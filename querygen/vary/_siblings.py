@@ -11,7 +11,7 @@ from itertools import permutations
 from string import digits
 from typing import Any
 
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing import parse_datetime
 from trajsmith.records import JsonObject, JsonValue
 
 NUMBER = 4

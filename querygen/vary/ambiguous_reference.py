@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, iterate_leaves
-from trajsmith.grounding.paths import ListLevel, find_values, get_value
+from trajsmith.grounding import ListLevel, build_selector_key, find_values, get_value, iterate_leaves
 from trajsmith.grounding.row_fields import list_sayable_fields
-from trajsmith.phrasing.templates import render_phrase
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing import is_value_mentioned, render_phrase
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.records import FromOutput, Perturbation, RecordDropped, Selector, UserFact, canonical_json
 

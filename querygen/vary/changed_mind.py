@@ -6,9 +6,8 @@ succeeds with the first value too, and leads to another state.
 
 import re
 
-from trajsmith.grounding import ValueSource, iterate_leaves
-from trajsmith.grounding.fields import SchemaField, list_input_fields
-from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime
+from trajsmith.grounding import SchemaField, ValueSource, iterate_leaves, list_input_fields
+from trajsmith.phrasing import format_value, is_value_mentioned, parse_datetime
 from trajsmith.querygen.persona import add_sentence
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings

@@ -8,7 +8,7 @@ tell the reason, the rule is read and not tried.
 import re
 from collections import Counter
 
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import find_refused_requests, take_distinct
 from trajsmith.querygen.vary._refused_task import build_refused_variant, is_visible

@@ -11,9 +11,7 @@ from itertools import islice
 from typing import Any
 
 from trajsmith.environments import Session
-from trajsmith.phrasing import pick_text
-from trajsmith.phrasing.templates import list_slots
-from trajsmith.phrasing.value_formatting import format_value, humanize, join_words
+from trajsmith.phrasing import format_value, humanize, join_words, list_slots, pick_text
 from trajsmith.querygen.vary._alternative_search import AlternativeSearch
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary.long_context import list_results, normalize_key_order

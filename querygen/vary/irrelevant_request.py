@@ -10,10 +10,9 @@ from importlib import resources
 
 import yaml
 
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import split_name
+from trajsmith.phrasing import fill_pattern, find_clock_date, get_user_voice
 from trajsmith.phrasing.languages import get_language
-from trajsmith.phrasing.value_formatting import find_clock_date
-from trajsmith.phrasing.voices import fill_pattern, get_user_voice
 from trajsmith.querygen.persona import draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft

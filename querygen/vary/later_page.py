@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.list_limits import find_page_size
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing import find_clock_date
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult

@@ -3,7 +3,7 @@
 Proof: the call is refused without the value, and neither what was said before nor any earlier result has it.
 """
 
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing import is_value_mentioned
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._omission import find_omittable_arguments, is_refused_without, list_value_wordings
 from trajsmith.records import Perturbation, RecordDropped

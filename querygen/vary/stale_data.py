@@ -4,7 +4,7 @@ Proof: the same look-up gives other values after the write, by execution, and no
 """
 
 from trajsmith.grounding import list_needed_keys
-from trajsmith.phrasing.value_formatting import is_value_mentioned
+from trajsmith.phrasing import is_value_mentioned
 from trajsmith.querygen.persona import add_sentence
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult

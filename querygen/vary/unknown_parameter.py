@@ -7,7 +7,7 @@ else that is known does not reach what was asked for.
 
 from collections.abc import Iterator
 
-from trajsmith.phrasing.value_formatting import is_value_mentioned, parse_datetime
+from trajsmith.phrasing import is_value_mentioned, parse_datetime
 from trajsmith.querygen.vary._alternative_search import AlternativeSearch, build_tempting_calls
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, is_leaf_of
 from trajsmith.querygen.vary._omission import find_omittable_arguments, is_refused_without, list_value_wordings

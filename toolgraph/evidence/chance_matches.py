@@ -12,8 +12,8 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
+from trajsmith.grounding import split_path
 from trajsmith.grounding.names import CODE_WORDS, GENERIC, ID_WORDS, get_tool_noun, split_name
-from trajsmith.grounding.paths import split_path
 
 SMALL = 100
 """Numbers below it are keys of nearly every table, and of a small one that shows few rows even without gaps."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from trajsmith.grounding.names import is_identifier
-from trajsmith.grounding.paths import split_path
+from trajsmith.grounding import is_identifier, split_path
 from trajsmith.records import JsonObject, ToolSpec
 from trajsmith.toolgraph.evidence.chance_matches import SMALL, guess_numbers, is_same_entity, parse_whole_number
 from trajsmith.toolgraph.evidence.state_probe import StateProbe, SuccessfulCall, is_informative

@@ -16,10 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import EnvironmentSource, Session
-from trajsmith.grounding import ValueSource
-from trajsmith.grounding.fields import list_output_fields
-from trajsmith.grounding.paths import split_path
-from trajsmith.grounding.rewind import make_rewindable, replays
+from trajsmith.grounding import ValueSource, list_output_fields, make_rewindable, replays, split_path
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, JsonObject, ToolSpec, derive_seed
 from trajsmith.toolgraph.evidence.contrast_tests import (

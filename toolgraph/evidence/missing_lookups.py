@@ -12,8 +12,7 @@ from itertools import islice, product
 from typing import Any
 
 from trajsmith.environments import Session
-from trajsmith.grounding.names import split_name
-from trajsmith.grounding.rewind import Rewindable, make_rewindable
+from trajsmith.grounding import Rewindable, make_rewindable, split_name
 from trajsmith.records import EnvironmentFault, JsonObject, ToolSpec
 from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording
 from trajsmith.toolgraph.evidence.value_leaves import (

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import ValueSource
+from trajsmith.grounding import Rewindable, ValueSource
 from trajsmith.grounding.assign import Assigner, AssignmentContext
-from trajsmith.grounding.rewind import Rewindable
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, GoldCall, JsonObject, ToolSpec
 from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, walk_leaves

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from trajsmith.grounding.fields import list_input_fields, unwrap
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding import list_input_fields, split_name, unwrap
 from trajsmith.records import JsonObject, ToolSpec
 
 MAX_LEAVES = 20_000

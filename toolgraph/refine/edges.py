@@ -13,12 +13,11 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from trajsmith.grounding.fields import list_input_fields, list_output_fields
+from trajsmith.grounding import list_input_fields, list_output_fields
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.records import FrozenModel, JsonObject, ModelFault, ToolSpec
-from trajsmith.records.errors import ModelFaultKind
+from trajsmith.records import FrozenModel, JsonObject, ModelFault, ModelFaultKind, ToolSpec
 from trajsmith.toolgraph.build import GraphSettings
 from trajsmith.toolgraph.evidence.score_rule import is_proved, is_refuted
 from trajsmith.toolgraph.graph import INDEPENDENT, STRONG, WEAK, Edge, LinkEvidence, LinkKey, ToolGraph, ValueLink

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from pydantic import Field
 
-from trajsmith.grounding.fields import SchemaField, list_input_fields
+from trajsmith.grounding import SchemaField, list_input_fields
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.records import FrozenModel, ModelFault

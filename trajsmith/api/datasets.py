@@ -13,8 +13,7 @@ from trajsmith.pipeline.eval_contexts import build_contamination_test
 from trajsmith.pipeline.format_export import JUDGED, Include, export_formats
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory
-from trajsmith.records import InputError
-from trajsmith.records.verdict import Outcome
+from trajsmith.records import InputError, Outcome
 from trajsmith.verify.rewards import REWARDS
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

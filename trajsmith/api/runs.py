@@ -29,8 +29,9 @@ from trajsmith.records import (
     Task,
     Trajectory,
     Verdict,
+    count_records,
+    read_records,
 )
-from trajsmith.records.journal import count_records, read_records
 
 if TYPE_CHECKING:
     from datasets import Dataset

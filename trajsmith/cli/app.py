@@ -37,9 +37,7 @@ from trajsmith.cli import (
 from trajsmith.cli import export as cli_export
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
-from trajsmith.records import InputError, RunError, TrajsmithError
-from trajsmith.records.garbage_collection import reduce_gc_frequency
-from trajsmith.records.text import format_error_line
+from trajsmith.records import InputError, RunError, TrajsmithError, format_error_line, reduce_gc_frequency
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.progress import RunProgress

@@ -27,7 +27,7 @@ def audit_run(
     from trajsmith.pipeline.dialogue_audit import audit_dialogues
     from trajsmith.pipeline.progress import open_progress
     from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.records.storage import ensure_writable
+    from trajsmith.records import ensure_writable
 
     if target is not None:
         ensure_writable(target, make=True)

@@ -8,8 +8,7 @@ import orjson
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
-from trajsmith.records.storage import ensure_writable, write_whole_file
-from trajsmith.records.text import escape_controls
+from trajsmith.records import ensure_writable, escape_controls, write_whole_file
 
 Result = TypeVar("Result")
 

@@ -11,8 +11,7 @@ from rich.text import Text
 
 from trajsmith.cli.console import out, print_line, run_async, write_json
 from trajsmith.cli.options import MOST_SEED, WHAT, Sandbox
-from trajsmith.records import InputError, RunError
-from trajsmith.records.storage import ensure_writable, write_whole_file
+from trajsmith.records import InputError, RunError, ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
     from trajsmith.envcheck import CheckPlan, EnvironmentReport, Finding, FindingReplay

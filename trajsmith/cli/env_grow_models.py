@@ -108,7 +108,7 @@ async def _grown(
     from trajsmith.envgen.growth.regression import GrowthDraftRunner
     from trajsmith.envgen.synthesis.examination import DraftRunner
     from trajsmith.pipeline.environment_generation import generate
-    from trajsmith.records.journal import StepJournal
+    from trajsmith.records import StepJournal
 
     paths = {"directory": wanted.directory.resolve(), "out": wanted.out.resolve()}
     growth = wanted.model_copy(update={**paths, "name": source.name})

@@ -9,8 +9,7 @@ from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, write_json
 from trajsmith.cli.options import MOST_SEED, WHAT, DryRun, ModelConfig, Set
-from trajsmith.records import InputError
-from trajsmith.records.storage import ensure_writable, write_whole_file
+from trajsmith.records import InputError, ensure_writable, write_whole_file
 
 if TYPE_CHECKING:
     from trajsmith.envgen.growth.duplicates import DuplicatePair

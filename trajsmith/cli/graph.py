@@ -10,9 +10,7 @@ import typer
 
 from trajsmith.cli.console import print_line, print_note
 from trajsmith.cli.options import MOST_SEED
-from trajsmith.records import InputError
-from trajsmith.records.storage import ensure_writable, storage_boundary
-from trajsmith.records.text import to_one_line
+from trajsmith.records import InputError, ensure_writable, storage_boundary, to_one_line
 
 if TYPE_CHECKING:
     from trajsmith.records import ToolSpec
@@ -243,7 +241,7 @@ def sample(
 def _setting(text: str) -> tuple[str, Any]:
     import yaml
 
-    from trajsmith.records.yaml_text import compose_yaml
+    from trajsmith.records import compose_yaml
 
     name, sign, value = text.partition("=")
     if not sign:

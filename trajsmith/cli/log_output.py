@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from trajsmith.records.text import escape_controls
+from trajsmith.records import escape_controls
 
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

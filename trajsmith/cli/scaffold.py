@@ -8,8 +8,7 @@ import typer
 
 from trajsmith.cli.console import print_line
 from trajsmith.cli.log_output import configure_logging
-from trajsmith.records import InputError
-from trajsmith.records.storage import ensure_writable
+from trajsmith.records import InputError, ensure_writable
 
 PROJECT = Path(__file__).parent / "garden"
 """The project that `trajsmith init` copies: examples/garden of the source tree."""

@@ -27,10 +27,18 @@ from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.pipeline.runner import check_ready, run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings, dump_yaml, load_settings
-from trajsmith.records import InputError, JsonObject, RunError, Task, derive_seed, format_first_error
+from trajsmith.records import (
+    InputError,
+    JsonObject,
+    RunError,
+    Task,
+    derive_seed,
+    format_first_error,
+    read_records,
+    storage_boundary,
+    write_whole_file,
+)
 from trajsmith.records.attempt import PASSING
-from trajsmith.records.journal import read_records
-from trajsmith.records.storage import storage_boundary, write_whole_file
 from trajsmith.toolgraph import SamplingPlan
 
 CONFIG, DATA, RECORD, TASKS, RUN = "arena.yaml", "data.yaml", "step.json", "tasks.jsonl", "run"

@@ -6,8 +6,7 @@ import orjson
 
 from trajsmith.evals.round_comparison import GroupChange
 from trajsmith.export import render_page
-from trajsmith.records import FrozenModel
-from trajsmith.records.storage import write_whole_file
+from trajsmith.records import FrozenModel, write_whole_file
 
 RESULTS, PAGE = "arena.json", "arena.html"
 

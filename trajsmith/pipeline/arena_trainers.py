@@ -7,8 +7,7 @@ from typing import Protocol
 
 from pydantic import Field
 
-from trajsmith.records import FrozenModel, InputError, JsonObject, Registry, RunError
-from trajsmith.records.text import to_one_line
+from trajsmith.records import FrozenModel, InputError, JsonObject, Registry, RunError, to_one_line
 from trajsmith.train_sft import DpoConfig, SftConfig
 from trajsmith.train_sft.checkpoint import find_newest_checkpoint
 from trajsmith.train_sft.libraries import require_train

@@ -27,6 +27,7 @@ from trajsmith.pipeline.evaluation import SAMPLING, open_local_model
 from trajsmith.pipeline.progress import NullProgress, RunProgress, StageBar
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import (
+    AppendFile,
     FrozenModel,
     InputError,
     JsonObject,
@@ -35,7 +36,6 @@ from trajsmith.records import (
     Task,
     content_hash,
 )
-from trajsmith.records.journal import AppendFile
 from trajsmith.usersim import FaultSettings
 
 FOLDER = "calibration"

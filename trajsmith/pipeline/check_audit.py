@@ -8,8 +8,7 @@ from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
-from trajsmith.records import EnvironmentFault, InputError, Task, derive_seed
-from trajsmith.records.journal import count_records, read_records
+from trajsmith.records import EnvironmentFault, InputError, Task, count_records, derive_seed, read_records
 from trajsmith.verify import AuditSettings, audit_task
 from trajsmith.verify.check_audit import CheckTestResult
 from trajsmith.verify.check_panel import CheckPanel

@@ -23,8 +23,7 @@ from trajsmith.pipeline.run_directory import (
 from trajsmith.pipeline.stages import ORDER
 from trajsmith.pipeline.top_up_rounds import ROUNDS
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import InputError, JsonObject
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import InputError, JsonObject, storage_boundary
 
 OUTPUTS = {
     "sample": CHAINS,

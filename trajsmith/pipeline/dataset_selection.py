@@ -10,8 +10,7 @@ from trajsmith.pipeline.quotas import Cell, Quotas
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
-from trajsmith.records import InputError, JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
-from trajsmith.records.journal import read_records
+from trajsmith.records import InputError, JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict, read_records
 from trajsmith.verify.decontaminate import Decontaminator
 from trajsmith.verify.duplicates import DuplicateFilter
 from trajsmith.verify.evaluation_tasks import EvaluationTasks

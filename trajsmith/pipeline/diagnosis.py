@@ -14,9 +14,7 @@ from trajsmith.export import render_page
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_yaml
-from trajsmith.records import InputError
-from trajsmith.records.journal import read_entries
-from trajsmith.records.storage import ensure_writable, write_whole_file
+from trajsmith.records import InputError, ensure_writable, read_entries, write_whole_file
 
 DIAGNOSIS, PAGE, PLAN = "diagnosis.json", "diagnosis.html", "plan.yaml"
 UNSCORED = ("environment_error", "undecided", "user_error")
@@ -99,7 +97,7 @@ def read_diagnosis(path: Path) -> Diagnosis:
     """
     from pydantic import ValidationError
 
-    from trajsmith.records.record import format_first_error
+    from trajsmith.records import format_first_error
 
     file = path / DIAGNOSIS if path.is_dir() else path
     try:

@@ -29,8 +29,9 @@ from trajsmith.records import (
     RunError,
     StageSummary,
     TrajsmithError,
+    count_records,
+    read_records,
 )
-from trajsmith.records.journal import count_records, read_records
 
 In = TypeVar("In")
 Out = TypeVar("Out", bound=Record)

@@ -35,8 +35,7 @@ from trajsmith.models.registry import USAGE, ModelRegistry, check_models
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.pipeline.run_directory import CONFIG, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings, load_settings
-from trajsmith.records import FrozenModel, InputError, PlainName, SourcePath, content_hash
-from trajsmith.records.journal import StepJournal
+from trajsmith.records import FrozenModel, InputError, PlainName, SourcePath, StepJournal, content_hash
 
 SUMMARY = "summary.json"
 GROWTH = "growth.json"

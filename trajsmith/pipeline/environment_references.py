@@ -12,8 +12,7 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
-from trajsmith.records import InputError, format_first_error
-from trajsmith.records.yaml_text import compose_yaml
+from trajsmith.records import InputError, compose_yaml, format_first_error
 
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
 _CLASS = re.compile(r"(.*\.py):(\w+)")

@@ -15,8 +15,7 @@ from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.format_export import load_stored_specs
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
-from trajsmith.records import InputError, Task
-from trajsmith.records.journal import read_records
+from trajsmith.records import InputError, Task, read_records
 from trajsmith.train_grpo import GrpoConfig
 from trajsmith.usersim import UserFactory, build_user_factory
 from trajsmith.verify.decontaminate import Decontaminator

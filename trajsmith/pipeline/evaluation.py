@@ -48,9 +48,10 @@ from trajsmith.records import (
     ToolStyle,
     content_hash,
     install_command,
+    refuse_links,
+    storage_boundary,
+    write_whole_file,
 )
-from trajsmith.records.links import refuse_links
-from trajsmith.records.storage import storage_boundary, write_whole_file
 from trajsmith.train_sft.checkpoint import open_training_tokenizer
 from trajsmith.train_sft.libraries import require_train
 from trajsmith.usersim import build_user_factory

@@ -12,9 +12,15 @@ from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
-from trajsmith.records import EnvironmentSpec, InputError, TaskHeader, Trajectory, Verdict
-from trajsmith.records.journal import count_records
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import (
+    EnvironmentSpec,
+    InputError,
+    TaskHeader,
+    Trajectory,
+    Verdict,
+    count_records,
+    storage_boundary,
+)
 
 Include = Literal["accepted", "rejected", "all"]
 """Which judged trajectories are exported."""

@@ -22,8 +22,7 @@ from trajsmith.pipeline.task_server import (
     open_tasks,
     render_prompt,
 )
-from trajsmith.records import RunError, Task
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import RunError, Task, storage_boundary
 from trajsmith.train_grpo import needs_user
 
 TASKS_FOLDER = "tasks"

@@ -17,8 +17,16 @@ import orjson
 from pydantic import ValidationError
 
 from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
-from trajsmith.records import FrozenModel, JsonObject, Record, RecordDropped, RunError, format_first_error
-from trajsmith.records.journal import AppendFile, read_lines
+from trajsmith.records import (
+    AppendFile,
+    FrozenModel,
+    JsonObject,
+    Record,
+    RecordDropped,
+    RunError,
+    format_first_error,
+    read_lines,
+)
 
 DETAIL_LENGTH = 2000
 FAULT = "environment_fault:"

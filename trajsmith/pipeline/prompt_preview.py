@@ -16,8 +16,16 @@ from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import GROUNDED, TASKS, TRAJECTORIES, RunDirectory, find_written_tasks
 from trajsmith.pipeline.stages import PROMPTS, RoleFactory
 from trajsmith.querygen import EarlierRequests
-from trajsmith.records import GroundedChain, InputError, ModelFault, Record, RecordDropped, Task, Trajectory
-from trajsmith.records.journal import read_records
+from trajsmith.records import (
+    GroundedChain,
+    InputError,
+    ModelFault,
+    Record,
+    RecordDropped,
+    Task,
+    Trajectory,
+    read_records,
+)
 
 Kind = TypeVar("Kind", bound=Record)
 Purpose = Literal["persona", "write", "refine", "agent", "user", "judge"]

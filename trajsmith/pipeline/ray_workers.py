@@ -21,8 +21,7 @@ from trajsmith.pipeline.raw_records import name_item
 from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest
 from trajsmith.pipeline.worker_pool import MOST_DEATHS, limit_workers
 from trajsmith.pipeline.worker_process import StageWorker
-from trajsmith.records import InputError, RunError, TrajsmithError, install_command
-from trajsmith.records.text import to_one_line
+from trajsmith.records import InputError, RunError, TrajsmithError, install_command, to_one_line
 
 USEARCH_FIRST = "usearch" in sys.modules and "ray" not in sys.modules
 """The index of the graph was loaded before Ray, whose library then ends the process (std::regex stands in both)."""

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
-from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict
-from trajsmith.records.journal import count_records, read_records
+from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict, count_records, read_records
 
 AnyTask = TypeVar("AnyTask", Task, TaskHeader)
 

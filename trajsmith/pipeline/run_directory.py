@@ -17,11 +17,20 @@ from pathlib import Path, PurePosixPath
 import orjson
 import yaml
 
-from trajsmith.records import InputError, JsonObject, JsonValue, RunError, canonical_json, hash_bytes
-from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
+from trajsmith.records import (
+    InputError,
+    JsonObject,
+    JsonValue,
+    RunError,
+    canonical_json,
+    compose_yaml,
+    hash_bytes,
+    open_no_follow,
+    refuse_link,
+    refuse_links,
+    to_one_line,
+)
 from trajsmith.records.storage import SAME_COMMAND, open_whole_file, storage_boundary
-from trajsmith.records.text import to_one_line
-from trajsmith.records.yaml_text import compose_yaml
 
 CONFIG = "config.yaml"
 CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"

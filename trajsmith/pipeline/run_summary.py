@@ -22,8 +22,8 @@ from trajsmith.records import (
     UsageSummary,
     Verdict,
     content_hash,
+    count_records,
 )
-from trajsmith.records.journal import count_records
 from trajsmith.verify.selection import NOT_THE_BEST
 
 SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")

@@ -41,8 +41,7 @@ from trajsmith.pipeline.trace_import import load_imported_files, run_imports
 from trajsmith.pipeline.worker_pool import distribute_stage
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.vary import VARIANTS
-from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json
-from trajsmith.records.journal import count_records
+from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json, count_records
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
 from trajsmith.verify.dialogue_audit import AuditContext
 

@@ -19,9 +19,7 @@ from trajsmith.pipeline.run_directory import RunDirectory, list_changes
 from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.stages import find_record_files
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import InputError
-from trajsmith.records.journal import AppendFile, count_records
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import AppendFile, InputError, count_records, storage_boundary
 
 PART = ".merging"
 """End of the name of a merged run that is not complete yet."""

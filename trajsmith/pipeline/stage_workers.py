@@ -8,8 +8,7 @@ from trajsmith.pipeline.journal import build_ledger_path
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, RunDirectory
 from trajsmith.pipeline.worker_pool import StageExecutor, WorkerPool, choose_worker_count, limit_workers
-from trajsmith.records import InputError, JsonValue, PluginSource, list_program_plugins
-from trajsmith.records.journal import count_records
+from trajsmith.records import InputError, JsonValue, PluginSource, count_records, list_program_plugins
 
 
 def choose_workers(run: RunDirectory, context: RunContext, stage: PipelineStage[Any, Any]) -> StageExecutor | None:

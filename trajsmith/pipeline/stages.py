@@ -11,7 +11,7 @@ from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.settings import DIALOGUE
-from trajsmith.phrasing.value_formatting import find_clock_date
+from trajsmith.phrasing import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.quotas import apportion
@@ -45,8 +45,8 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
     derive_seed,
+    read_records,
 )
-from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import Sampler, SampleSettings, choose_chains, sample_across, sample_chains
 from trajsmith.toolgraph.refine import EDGES, PARAMETERS
 from trajsmith.usersim import (

@@ -14,8 +14,7 @@ from trajsmith.pipeline.hub_runs import check_foreign_config
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import InputError, RunError, Task
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import InputError, RunError, Task, storage_boundary
 
 BESIDE = ("phrases*.yaml", "scenarios*.yaml")
 """Files beside a Python environment that go with it."""

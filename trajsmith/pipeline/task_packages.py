@@ -26,8 +26,7 @@ from trajsmith.pipeline.task_server import (
     open_tasks,
     render_prompt,
 )
-from trajsmith.records import JsonObject, RunError, Task
-from trajsmith.records.storage import storage_boundary
+from trajsmith.records import JsonObject, RunError, Task, storage_boundary
 from trajsmith.train_grpo import MESSAGE_USER, EpisodeSource
 
 WRITTEN = "written"

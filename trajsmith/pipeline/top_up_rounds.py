@@ -12,8 +12,7 @@ from pydantic import TypeAdapter
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import summarize_stage
 from trajsmith.pipeline.run_directory import LEDGER, TASKS, RunDirectory
-from trajsmith.records import FrozenModel, RunError, StageSummary
-from trajsmith.records.journal import count_records
+from trajsmith.records import FrozenModel, RunError, StageSummary, count_records
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.dataset_selection import DatasetSelector

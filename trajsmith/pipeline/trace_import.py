@@ -12,10 +12,18 @@ from trajsmith.pipeline.engine import PipelineStage, run_stage
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, RunDirectory
-from trajsmith.records import FrozenModel, InputError, RecordDropped, Task, Trajectory, content_hash
-from trajsmith.records.journal import read_records
-from trajsmith.records.storage import open_whole_file, storage_boundary
-from trajsmith.records.traces import TraceDialogue
+from trajsmith.records import (
+    FrozenModel,
+    InputError,
+    RecordDropped,
+    Task,
+    TraceDialogue,
+    Trajectory,
+    content_hash,
+    open_whole_file,
+    read_records,
+    storage_boundary,
+)
 from trajsmith.verify.traces import build_task, find_mismatched_tasks, read_dialogues, replay_dialogue
 from trajsmith.verify.traces.replaying import build_initial_state
 

@@ -15,8 +15,7 @@ from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import make_stages
 from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest, pack_frame, read_frame
-from trajsmith.records import InputError, RecordDropped, TrajsmithError
-from trajsmith.records.garbage_collection import reduce_gc_frequency
+from trajsmith.records import InputError, RecordDropped, TrajsmithError, reduce_gc_frequency
 
 READ_AHEAD = 1 << 20
 """Bytes that are read from the pipe before work is taken from it."""

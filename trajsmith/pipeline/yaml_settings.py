@@ -15,10 +15,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from trajsmith.pipeline.settings_keys import find_nested_keys, iter_branches, list_types, list_valid_keys
-from trajsmith.records import InputError, JsonObject, JsonValue
+from trajsmith.records import InputError, JsonObject, JsonValue, compose_yaml, suggest_names, to_one_line
 from trajsmith.records.secrets import PLACEHOLDER, REFERENCE, SECRET_NAME, find_secret, known_secrets, redact_url
-from trajsmith.records.text import suggest_names, to_one_line
-from trajsmith.records.yaml_text import compose_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 KeyPath = tuple[int | str, ...]

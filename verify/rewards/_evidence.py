@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from trajsmith.records import CheckOutcome, FrozenModel, Registry
-from trajsmith.records.verdict import Outcome
+from trajsmith.records import CheckOutcome, FrozenModel, Outcome, Registry
 
 Reward = Callable[["RewardEvidence", "RewardSettings"], float | None]
 """A pure function to a number, or None where it cannot tell."""

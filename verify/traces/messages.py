@@ -5,8 +5,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.records import FunctionCall, JsonObject, Message, RecordDropped, ToolCall
-from trajsmith.records.traces import TraceCall
+from trajsmith.records import FunctionCall, JsonObject, Message, RecordDropped, ToolCall, TraceCall
 
 MAX_TEXT_LENGTH = 1_000_000
 """Characters of one message; a longer one is no dialogue that anybody would train on."""

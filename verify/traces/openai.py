@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trajsmith.records import JsonObject
-from trajsmith.records.traces import TraceDialogue, TraceTask
+from trajsmith.records import JsonObject, TraceDialogue, TraceTask
 from trajsmith.verify.traces.messages import parse_openai_messages
 
 NAME = "openai"

@@ -7,9 +7,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.records import InputError, JsonObject, RecordDropped
-from trajsmith.records.text import to_one_line
-from trajsmith.records.traces import TraceDialogue
+from trajsmith.records import InputError, JsonObject, RecordDropped, TraceDialogue, to_one_line
 from trajsmith.verify.traces import atif, bfcl, openai, sharegpt, tau2, taubench
 
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (tau2, taubench, atif, openai, sharegpt, bfcl)}

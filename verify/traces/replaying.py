@@ -16,13 +16,14 @@ from trajsmith.records import (
     Persona,
     RecordDropped,
     Task,
+    TraceCall,
+    TraceDialogue,
     Trajectory,
     Turn,
     TurnSpan,
     Verdict,
     content_hash,
 )
-from trajsmith.records.traces import TraceCall, TraceDialogue
 from trajsmith.verify.checks import derive_checks
 from trajsmith.verify.code_checks import CodeCheckRunner
 from trajsmith.verify.settings import VerifySettings

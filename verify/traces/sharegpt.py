@@ -5,8 +5,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.records import RecordDropped
-from trajsmith.records.traces import TraceCall, TraceDialogue
+from trajsmith.records import RecordDropped, TraceCall, TraceDialogue
 from trajsmith.verify.traces.messages import Transcript, parse_arguments
 
 NAME = "sharegpt"

@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trajsmith.records import canonical_json
-from trajsmith.records.traces import TraceDialogue, TraceTask
+from trajsmith.records import TraceDialogue, TraceTask, canonical_json
 
 SPECIFIC = re.compile(r"[A-Za-z0-9_@.+-]*[0-9_@][A-Za-z0-9_@.+-]*")
 COMMON = 0.25

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trajsmith.records import JsonObject, RecordDropped
-from trajsmith.records.traces import TraceCall, TraceDialogue, TraceTask
+from trajsmith.records import JsonObject, RecordDropped, TraceCall, TraceDialogue, TraceTask
 from trajsmith.verify.traces.messages import Transcript, parse_arguments
 
 NAME = "tau2"

@@ -15,8 +15,7 @@ from trajsmith.environments.foreign import format_error
 from trajsmith.environments.module_state import ModuleState, ModuleValues
 from trajsmith.environments.programs import StateChange
 from trajsmith.environments.session import ToolResult
-from trajsmith.records import Actor, EnvironmentFault, JsonObject, JsonValue
-from trajsmith.records.text import to_one_line
+from trajsmith.records import Actor, EnvironmentFault, JsonObject, JsonValue, to_one_line
 
 
 @dataclass(frozen=True)

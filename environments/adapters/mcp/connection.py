@@ -30,8 +30,7 @@ from pydantic import ValidationError
 
 from trajsmith.environments.adapters.mcp.process import ServerProcess
 from trajsmith.environments.serving.protocol_keys import FAULT
-from trajsmith.records import EnvironmentFault, InputError, JsonObject, TrajsmithError, format_first_error
-from trajsmith.records.errors import FaultKind
+from trajsmith.records import EnvironmentFault, FaultKind, InputError, JsonObject, TrajsmithError, format_first_error
 
 _QUIET = logging.NullHandler()
 """Keeps the SDK's loggers off the terminal unless the program sets logging up."""
