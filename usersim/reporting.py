@@ -27,7 +27,7 @@ _NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
 """What tells a name: words with a capital letter, and numbers."""
 _DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
 """Words that a report begins with where it stands alone, not in a list."""
-DETAILED = 0.7
+DETAILED = 0.5
 """Share of reports in which an agent that explains tells more than was asked."""
 
 
