@@ -37,12 +37,14 @@ from trajsmith.phrasing.scenarios import (
 )
 from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.tool_index import ToolIndex
+from trajsmith.phrasing.voices import AgentVoice, draw_pattern
 from trajsmith.phrasing.wording import Wording, pick_text
 from trajsmith.phrasing.yaml_files import find_language_file
 
 __all__ = [
     "DECLINES",
     "LANGUAGE_CODES",
+    "AgentVoice",
     "BatchRequest",
     "DialogueVariety",
     "EntityPhrases",
@@ -61,6 +63,7 @@ __all__ = [
     "Wording",
     "capitalize_first",
     "check_confirmation_rule",
+    "draw_pattern",
     "find_language_file",
     "find_shown_row",
     "get_confirmation_rule",

@@ -3,8 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from trajsmith.phrasing import DECLINES, Wording
-from trajsmith.phrasing.voices import AgentVoice, draw_pattern
+from trajsmith.phrasing import DECLINES, AgentVoice, Wording, draw_pattern
 from trajsmith.records import Task, derive_seed
 
 REACTIONS, CLOSINGS = 0.8, 0.5
