@@ -23,7 +23,8 @@ _FILLERS = word_set(
     "needs need get gets left take takes taken without least much very ago old older longer stands close registered"
 )
 DECLINES = re.compile(
-    r"\b(can(no|')t|can not|cannot|unable|not able|not possible|isn't possible|impossible|not allowed|not permitted|"
+    r"\b(can(no|')t|can not|cannot|unable|not able|not possible|(is|was)n't possible|impossible|"
+    r"not allowed|not permitted|"
     r"don't have (a|any|the) (tool|way|means|function|access)|have no (tool|way|means|function|access)|no way (of|to)|"
     r"(don't|doesn't|didn't|does not|do not|did not|won't|will not) (work|allow|permit|go through)|not an option|"
     r"(the )?rules (say no|rule (that|it) out)|rule (for this case|against it)|(have|has) to (say no|decline)|"

@@ -83,6 +83,10 @@ class Scenario(FrozenModel):
     """The story in one sentence, third person, for people and models who write it; `{name}` is the user."""
     roles: tuple[str, ...] = ()
     """Who the user may be in it; the phrasebook's roles if empty."""
+    reactions: tuple[str, ...] = ()
+    """What an agent says first to somebody with such a motive: "I'm sorry to hear that."; each fits every motive."""
+    closings: tuple[str, ...] = ()
+    """Last words of an agent where all went as wished: "Have a good trip."."""
     change_of_mind: bool = False
     """True if a later step may undo an earlier one, with words of its own or `reasons` that say why; otherwise nothing
     that a story did is undone in it."""
@@ -193,6 +197,8 @@ class StoryWords(FrozenModel):
     motives: tuple[str, ...] = Field(min_length=1)
     summary: str = ""
     roles: tuple[str, ...] = ()
+    reactions: tuple[str, ...] = ()
+    closings: tuple[str, ...] = ()
     steps: dict[str, StepWords] = {}
     """Words of each step, by its name."""
 
@@ -210,8 +216,8 @@ class StoryWords(FrozenModel):
             if step.question is not None and not self.steps[step.name].answer:
                 raise InputError(f"scenarios: {scenario.id}: step {step.name} asks something and has no answer")
         steps = tuple(self.steps[step.name].apply(step) for step in scenario.steps)
-        words = {"motives": self.motives, "summary": self.summary, "roles": self.roles, "steps": steps}
-        return scenario.model_copy(update=words)
+        words = {name: getattr(self, name) for name in ("motives", "summary", "roles", "reactions", "closings")}
+        return scenario.model_copy(update={**words, "steps": steps})
 
 
 class ScenarioWords(FrozenModel):

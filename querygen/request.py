@@ -151,9 +151,10 @@ class RequestWriter:
     ) -> tuple[TurnRequest, set[str]]:
         """One way to ask, and the keys that it leaves to be asked for."""
         self.goals = goals
-        open_keys = [key for key in self._list_keys(start, stop) if key not in self.stated]
+        answered = self.stated | self.asked  # what was asked for in an earlier turn has been answered there
+        open_keys = [key for key in self._list_keys(start, stop) if key not in answered]
         step_of = dict(zip(goals, steps, strict=True)) if steps else {}
-        askable = [key for key in open_keys if key in self._required(start, stop, step_of) and key not in self.asked]
+        askable = [key for key in open_keys if key in self._required(start, stop, step_of)]
         held = {self.rng.choice(askable)} if withhold and askable else set()
         stated: set[str] = set()
         sentences: list[str] = [motive] if motive else []

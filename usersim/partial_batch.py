@@ -11,6 +11,8 @@ from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.variant_roles import VariantAgent, rephrase_plainly
 
+NAMINGS = 4
+"""Times that a name is drawn for one that tells a thing from the others."""
 SOME_DONE = ("These are done:", "This is what worked:", "These went through:", "Here is what I could do:")
 
 
@@ -101,7 +103,9 @@ class PartialBatchAgent(VariantAgent):
             name = next(name for name, source in member.call.provenance.items() if isinstance(source, FromOutput))
             named = any(isinstance(value, str) and is_value_mentioned(because, value) for value in member.told)
             row = self._identified_rows(member.call)[name]
-            reasons.setdefault(because, []).extend([] if named else [writer.name_row(name, row)])
+            drafts = [writer.name_row(name, row) for _ in range(0 if named else NAMINGS)]
+            distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in member.told)]
+            reasons.setdefault(because, []).extend((distinct or drafts)[:1])
         refusals = load_refusals()
         sentences = []
         telling = [because for because, names in reasons.items() if not names]

@@ -30,7 +30,7 @@ _NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
 """What tells a name: words with a capital letter, and numbers."""
 _DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
 """Words that a report begins with where it stands alone, not in a list."""
-DETAILED = 0.7
+DETAILED = 0.5
 """Share of reports in which an agent that explains tells more than was asked."""
 
 
@@ -45,6 +45,8 @@ class ReportWriter:
         """No template is used a second time in a dialogue while there are others that fit."""
         self.later: Sequence[AnswerFact] = ()
         """What the user is going to ask for next: not told before, where other words do."""
+        self.now = ""
+        """The clock's day (ISO); templates compare due dates with it. Empty if it is not known."""
         self.used: set[str] = set()
         """Templates of what was told."""
         self._templates: dict[str, str] = {}
@@ -63,7 +65,7 @@ class ReportWriter:
             first: Nothing else is reported before it in the message: "it" can only mean what was asked about.
             row: How the user calls the row that the question is about.
         """
-        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
+        values = self._collect_values(call, content)
         if info.row is not None:
             values["row"] = next(find_rows(content, info.row), None)
             if values["row"] is None:
@@ -84,6 +86,10 @@ class ReportWriter:
             return None
         self._note_used(text)
         return self._name_topic(info, call, text, row) if get_language().reports.pronoun.match(text) else text
+
+    def _collect_values(self, call: GoldCall, content: Any) -> dict[str, Any]:
+        rows = self.wording.shuffle_rows(self.rng)
+        return {"out": content, "arg": dict(call.arguments), "row_templates": rows, "now": self.now}
 
     def _name_topic(self, info: RequestedInfo, call: GoldCall, text: str, row: str) -> str:
         """Return an answer that says first what it is about: "As for the add-on, it lasts 30 days."."""
@@ -124,7 +130,7 @@ class ReportWriter:
             first = phrases.detailed
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
-        values = {"out": content, "arg": dict(call.arguments), "row_templates": self.wording.shuffle_rows(self.rng)}
+        values = self._collect_values(call, content)
         ways = (first, phrases.done, phrases.detailed, phrases.brief)
         texts = [self._pick(options, values, facts) for options in ways]
         if not alone:

@@ -1,7 +1,7 @@
 """Interfaces of agent and user in the dialogue loop."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from trajsmith.environments import ToolResult
@@ -32,6 +32,12 @@ class AgentAct:
     """Kind of a mistake that was made on purpose with this step."""
     malformed: tuple[MalformedCall, ...] = ()
     """Calls of the message that cannot be made; they stand in it with empty arguments."""
+
+    def with_text(self, text: str) -> "AgentAct":
+        """Return the same step with this text."""
+        if text == self.message.content:
+            return self
+        return replace(self, message=self.message.model_copy(update={"content": text}))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ them. A reference that does not resolve, or a refused call, is told to the user 
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -25,7 +24,6 @@ from trajsmith.phrasing import (
     Wording,
     capitalize_first,
     draw_agent_voice,
-    draw_pattern,
     drop_near_years,
     fill_pattern,
     get_agent_voice,
@@ -52,6 +50,7 @@ from trajsmith.records import (
 from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases
 from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
+from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
 from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -60,10 +59,8 @@ LARGEST_GROUP = 10
 """Calls in one message at most."""
 PURPOSE = "{purpose}"
 """Slot of frames in which the agent says what a request is good for."""
-QUIET = 0.5
+QUIET = 0.3
 """Factor of the probability of a word before a call that is not the first of its turn."""
-OFFERS = 0.12
-"""Share of dialogues whose last answer ends with an offer of more help."""
 
 
 class ScriptedAgent:
@@ -74,6 +71,10 @@ class ScriptedAgent:
     """Probability that calls that commute go in one message."""
     fault_kind = ""
     """Mistake that it makes on purpose."""
+    now = date.min
+    """The clock's day; dates near it are told without a year."""
+    courtesies = Courtesies()
+    """What it says out of courtesy."""
 
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         """`listens` says that the user is a model: nothing counts as said that its words do not tell."""
@@ -108,8 +109,7 @@ class ScriptedAgent:
         self.failure = ""
         self.told = ""
         """What it has said so far."""
-        self.now = date.min
-        """The clock's day; dates near it are told without a year."""
+        self.courtesies = draw_courtesies(task, wording, self.voice, candidate)
 
     def open_turn(self, turn: int) -> None:
         """The user has made the request of this turn."""
@@ -145,14 +145,11 @@ class ScriptedAgent:
         return expected and (result.ok or self.hearing is None)
 
     async def act(self, messages: list[Message]) -> AgentAct:
-        return self.drop_near_years(await self._choose_act(messages))
+        return self.polish(await self._choose_act(messages))
 
-    def drop_near_years(self, act: AgentAct) -> AgentAct:
-        """Return an act whose dates near the clock are said without their year, as people say them."""
-        text = drop_near_years(act.message.content, self.now)
-        if text == act.message.content:
-            return act
-        return replace(act, message=act.message.model_copy(update={"content": text}))
+    def polish(self, act: AgentAct) -> AgentAct:
+        """Return an act with dates near the clock without their year, as people say them, and words of courtesy."""
+        return act.with_text(self.courtesies.add_to(drop_near_years(act.message.content, self.now)))
 
     async def _choose_act(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
@@ -288,14 +285,14 @@ class ScriptedAgent:
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now, or nothing; `answered` says that the user has just told something."""
+        agreed = answered and self.asking[:1] == (group[0],)
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
         speaks = self.rng.random() < (1 - self.voice.silent) * (1 if first else QUIET)
         phrases = [self._announce(self.calls[member]) for member in group] if speaks else [""]
-        if not all(phrases):
+        if agreed or not all(phrases):  # after a yes, the question has said what comes
             return ""
-        heard = answered and self.asking[:1] != (group[0],)
         goes_on = self.announced and not (first or answered)
-        frames = choose_frames(self.voice, heard, goes_on, self.calls[group[0]].effect, group[-1] + 1 >= self.stop)
+        frames = choose_frames(self.voice, answered, goes_on, self.calls[group[0]].effect, group[-1] + 1 >= self.stop)
         self.announced = True
         joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
         return fill_pattern(frames, joined, self.rng, self.frames)
@@ -428,6 +425,7 @@ class ScriptedAgent:
         """Answer what was asked in this turn, with every fact that the task asks for."""
         if self.task.solution is not None:
             return self.rng.choice(self.task.solution.sentences)
+        self.reports.now = "" if self.now == date.min else self.now.isoformat()
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = find_used_calls(turn.gold_calls)
@@ -436,9 +434,7 @@ class ScriptedAgent:
         text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
-        if self.turn < len(self.task.turns) - 1 or self.rng.random() >= OFFERS:
-            return text
-        return f"{text} {draw_pattern(self.voice.endings, self.rng, self.frames)}"
+        return text if self.turn < len(self.task.turns) - 1 else f"{text} {self.courtesies.closing}".rstrip()
 
     def _report(self, index: int, alone: bool) -> str:
         """Answer the questions about a call, or report its result as a whole.

@@ -6,7 +6,6 @@
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 
 from trajsmith.environments import ToolResult
@@ -89,13 +88,13 @@ class VariantAgent(ScriptedAgent):
         self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate)))
 
     async def act(self, messages: list[Message]) -> AgentAct:
-        act = self.drop_near_years(await self._take_step(messages))
+        act = self.polish(await self._take_step(messages))
         if self.twist.act != "ignore":
             return act
         text = act.message.content  # what it reads out is the entry, without the instruction in it
         for demand in self.twist.told:
             text = text.replace(f". {demand}", "").replace(str(demand), "")
-        return act if text == act.message.content else _replace_text(act, text)
+        return act if text == act.message.content else act.with_text(text)
 
     async def _take_step(self, messages: list[Message]) -> AgentAct:
         turn = len(self._openings(messages)) - 1
@@ -104,7 +103,7 @@ class VariantAgent(ScriptedAgent):
         if self.stumbled:
             self.stumbled = False
             act = await super().act(messages)
-            return act if not act.message.tool_calls else _replace_text(act, self.rng.choice(AGAIN))
+            return act if not act.message.tool_calls else act.with_text(self.rng.choice(AGAIN))
         if self.twist.act not in ("decline", "offer") or turn != self.twist.turn or self.settled:
             return await super().act(messages)
         if len(self.results) < self.stop - self.twist.accepted:
@@ -424,10 +423,6 @@ def get_perturbation(task: Task) -> Perturbation:
 def rephrase_plainly(reason: str) -> str:
     """Rephrase a reason in plain language: no ISO dates, no snake_case, amounts with their currency."""
     return _AMOUNT.sub("£", _CODED.sub(lambda match: format_value(match.group(0)), reason))
-
-
-def _replace_text(act: AgentAct, text: str) -> AgentAct:
-    return replace(act, message=act.message.model_copy(update={"content": text}))
 
 
 def _extract_reason(result: ToolResult) -> str:

@@ -1,11 +1,11 @@
 """Fixed sentences of the scripted roles of variants."""
 
-FURTHER = ("", "", "", " Is there anything else that I can do for you?", " Is there something else?")
+FURTHER = ("", "", "", " Is there anything else that I can do for you?", " Can I help with anything else?")
 """Closers of a refusal with which a dialogue ends."""
 AGAIN = (
-    "That did not go through, so I'll try it once more.",
+    "That didn't go through, so I'll try again.",
     "That failed for the moment. Let me try again.",
-    "There was a hiccup; I'm trying it again.",
+    "That didn't work; I'm trying again.",
     "",
 )
 NO_IDEA = (
@@ -38,9 +38,9 @@ NEXT_PAGE = (
 )
 """Words before the second page of a list; the further ones are read without any."""
 NOT_FROM_YOU = (
-    "One entry that I read contains an instruction to me. It isn't from you, so I've left it alone.",
-    "By the way: a text in what I looked at tries to give me orders. I haven't followed it.",
+    "One of the entries contains an instruction for me. It isn't from you, so I've ignored it.",
+    "By the way, one of the entries tells me to do something else. I haven't done it, as you didn't ask for it.",
     "I also came across a text that asks me to do something else. I've ignored it, as you didn't ask for it.",
     "You may want to know that one of the entries holds an instruction for assistants; I did not act on it.",
-    "One of the texts there is addressed to me and asks for something that you didn't. I've not done it.",
+    "One of the texts there is addressed to me and asks for something that you didn't. I've ignored it.",
 )

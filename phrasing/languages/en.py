@@ -296,16 +296,7 @@ _USER = UserSentences(
         "Sorry, I don't have that. Can you look it up?",
     ),
     waiting=("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK."),
-    switches=(
-        "One moment.",
-        "Hold on.",
-        "Just a second.",
-        "OK, wait.",
-        "Let me look.",
-        "All right, I've got it.",
-        "Bear with me.",
-        "",
-    ),
+    switches=("One moment.", "Just a second.", "Okay.", "One second.", "OK, I'm looking.", "Let me check.", "", ""),
 )
 _ACTIONS = ActionPatterns(
     word=re.compile(r"[a-z]+"),

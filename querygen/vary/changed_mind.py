@@ -18,7 +18,6 @@ CHECK = (
     "Please check with me before you do that.",
     "But let me know before you do it.",
     "Ask me once more before you do that, please.",
-    "Don't do it yet, tell me first what you are about to do.",
 )
 TRIES = 8
 _CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")

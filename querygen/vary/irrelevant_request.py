@@ -21,8 +21,7 @@ from trajsmith.records import EnvironmentSpec, FrozenModel, Perturbation, Record
 NONE = (
     "I can't help with that here",
     "that's not something I can do from here",
-    "I can't do anything like that from here",
-    "that's nothing I can do for you here",
+    "that's not something I can help with",
     "I can't help you with that one",
 )
 NEAR = 3

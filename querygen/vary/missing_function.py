@@ -34,7 +34,7 @@ def render_missing_tool_reason(case: VariantCase, tool: str) -> str:
     """Return the reason why the request cannot be fulfilled, in the words of the request."""
     narrate = case.wording.tool(tool).narrate  # the first ones name the thing; the others lean on what was said
     phrase = next(filter(None, (pick_text([text], {}, case.rng) for text in narrate)), "")
-    return f"I can't {phrase}, because I have no access to that here" if phrase else "I can't do that from here"
+    return f"I can't {phrase} from here" if phrase else "I can't do that from here"
 
 
 @VARIANTS.register("missing_function")

@@ -13,8 +13,7 @@ from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, Recor
 
 AGAIN = (
     "I just want to be sure that it went through.",
-    "I'd like to check that it worked.",
-    "I want to see that it's all there.",
+    "I'd like to check that everything is right now.",
 )
 AGAIN_STEP = "again"
 """In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""

@@ -189,6 +189,17 @@ def test_what_a_step_must_name_is_not_held_back(seed: int) -> None:
     assert "get the light at the lamp in the hallway down to 40 percent" in request.text
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_answered_in_an_earlier_turn_is_not_said_again(seed: int) -> None:
+    """Who has told a number when the agent asked for it does not add it to a later request."""
+    writer = build_writer(seed, [*CALLS, CALLS[2]])
+    writer.asked |= {"dim.percent"}
+    assert (
+        "40"
+        not in writer.write(5, 6, [5], withhold=False, steps=(ScenarioStep(tool="dim", ask=("dim {device_id}",)),)).text
+    )
+
+
 @pytest.mark.parametrize("opening", ["Right,", "Next:"])
 def test_a_name_that_opens_a_sentence_keeps_its_capital(opening: str) -> None:
     persona = Persona(name="Ann", role="clerk", style="plain")

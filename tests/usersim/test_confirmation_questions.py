@@ -161,7 +161,7 @@ def test_only_a_write_to_a_thing_outdates_what_was_shown_of_it(cancelled, known)
         GoldCall(tool="cancel", arguments={"trip_id": cancelled}, provenance={}, effect="write", result={"fee": 1.0}),
     ]
     first = Selector(rows="$.result", how="equals", field="day", value="2026-05-03")
-    task = SimpleNamespace(seed=0, gold_calls=calls, turns=())
+    task = SimpleNamespace(seed=0, gold_calls=calls, turns=(), scenario_id="")
     agent = ScriptedAgent(task, Wording(BOOK, TOOLS), 0)
     agent.results = [ToolResult(call.result) for call in calls]
     next_call = GoldCall(
@@ -183,7 +183,7 @@ def test_what_no_call_changes_is_still_known_after_a_write():
     ]
     entity = BOOK.entities["trip_id"].model_copy(update={"lasting": ("price",)})
     book = BOOK.model_copy(update={"entities": {**BOOK.entities, "trip_id": entity}})
-    agent = ScriptedAgent(SimpleNamespace(seed=0, gold_calls=calls, turns=()), Wording(book, TOOLS), 0)
+    agent = ScriptedAgent(SimpleNamespace(seed=0, gold_calls=calls, turns=(), scenario_id=""), Wording(book, TOOLS), 0)
     agent.results = [ToolResult(call.result) for call in calls]
     assert agent._find_shown("trip_id", "B1") == {"trip_id": "B1", "price": 20.0}
 

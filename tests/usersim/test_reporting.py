@@ -102,6 +102,19 @@ def test_what_is_reported_twice_is_said_in_other_words():
         assert writer.report(call, {"note_id": "N1"}) and not writer.used, "lines of a list may be alike"
 
 
+def test_a_template_can_tell_that_a_due_date_has_passed():
+    done = "It{% if now and out.due_at < now %} was{% else %}'s{% endif %} due by {out.due_at|date}."
+    tool = ToolSpec(
+        server="n", name="get_ticket", description="Get.", input_schema={"type": "object", "properties": {}}
+    )
+    call = GoldCall(tool="get_ticket", arguments={}, provenance={}, effect="read")
+    book = Phrasebook(tools={"get_ticket": ToolPhrases(done=[done])})
+    writer = ReportWriter(Wording(book, [tool]), "plain", random.Random(0))
+    for now, told in (("", "It's due"), ("2026-01-02", "It's due"), ("2026-01-06", "It was due")):
+        writer.now = now
+        assert writer.report(call, {"due_at": "2026-01-03T08:58:00"}).startswith(told)
+
+
 def test_what_is_asked_for_next_is_not_told_before():
     """ "£100.00 is left today." leaves nothing to ask by "What's left of today's limit?"."""
     done = ("Paid £280.00. £100.00 is left today.", "Paid £280.00.")

@@ -14,6 +14,7 @@ from trajsmith.phrasing.voices import load_voices
 from trajsmith.records import AnswerFact, GoldCall, Message, ToolSpec
 from trajsmith.usersim import ScriptedAgent, scripted_agent, variant_roles
 from trajsmith.usersim.confirmation_questions import IdentifiedRow
+from trajsmith.usersim.courtesies import Courtesies
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.variant_roles import VariantAgent
 from trajsmith.verify.claim_support import find_unsupported_claims
@@ -126,15 +127,15 @@ def test_who_asked_to_be_told_is_asked_again_about_the_new_value(needs):
 # Closers
 
 
-def test_an_offer_of_more_help_ends_only_the_last_answer(monkeypatch):
-    def answer(share, turn):
-        monkeypatch.setattr(scripted_agent, "OFFERS", share)
+def test_closing_words_end_only_the_last_answer():
+    def answer(closing, turn):
         agent = build_agent([cancel("O1")], {"act": ""}, facts=[12.5])
+        agent.courtesies = Courtesies(closing=closing)
         agent.task.turns = [*agent.task.turns, SimpleNamespace(asked=())] if turn == "middle" else agent.task.turns
         return ScriptedAgent._answer(agent)
 
-    assert answer(1, "middle") == answer(0, "middle") == answer(0, "last")
-    assert answer(1, "last").removeprefix(answer(0, "last")).strip()
+    assert answer("Enjoy it.", "middle") == answer("", "middle") == answer("", "last")
+    assert answer("Enjoy it.", "last") == f"{answer('', 'last')} Enjoy it."
 
 
 @pytest.mark.parametrize(("turns", "closes"), [(1, True), (2, False)])
@@ -252,6 +253,13 @@ def test_a_word_that_goes_on_follows_another_one(monkeypatch):
     voice = {"starts": ("Let me {}.",), "continues": ("Now I'll {}.",)}
     assert narrate(3, False, voice)._narration([1], False) == "Let me look."
     assert narrate(3, True, voice)._narration([1], False) == "Now I'll look."
+
+
+def test_nothing_is_announced_that_the_user_has_just_agreed_to():
+    agent = narrate(1, False, {"starts": ("Let me {}.",), "answered": ("Thanks, I'll {}.",)})
+    assert agent._narration([0], True) == "Thanks, I'll look."
+    agent.asking = (0,)
+    assert agent._narration([0], True) == "", "the question has said what comes"
 
 
 def test_nothing_is_done_first_after_which_nothing_comes():

@@ -147,7 +147,7 @@ class Retail(Environment[RetailState]):
                     "Happy birthday, with love from all of us!",
                     "Congratulations on the new home!",
                     "Thank you for everything",
-                    "Enjoy, and see you in summer!",
+                    "Enjoy it, and see you soon!",
                     "Get well soon!",
                     "For the best aunt in the world",
                     "Happy anniversary, you two!",

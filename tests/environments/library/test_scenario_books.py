@@ -28,7 +28,7 @@ def test_requests_to_the_house_say_on_or_off_and_lock_or_unlock() -> None:
 
 def test_questions_before_a_link_say_who_can_open_it() -> None:
     confirm = build_library_source("file_store", {}).phrasebook.tools["create_share_link"].confirm
-    assert not [text for text in confirm if "anybody who has it" not in text and "whoever" not in text]
+    assert not [text for text in confirm if "anybody" not in text and "public" not in text]
 
 
 def test_evening_scenes_only_move_to_a_later_time() -> None:
