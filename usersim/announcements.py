@@ -2,9 +2,20 @@
 
 import re
 from collections.abc import Sequence
+from random import Random
+from typing import Any
 
-from trajsmith.phrasing import AgentVoice, Wording, singularize, split_identifier, word_set
-from trajsmith.records import GoldCall
+from trajsmith.phrasing import (
+    AgentVoice,
+    Wording,
+    get_language,
+    humanize,
+    pick_text,
+    singularize,
+    split_identifier,
+    word_set,
+)
+from trajsmith.records import FromOutput, GoldCall
 from trajsmith.usersim.reporting import list_field_names
 
 _OPENS = re.compile(r"\b(?:first|First|zuerst|Zuerst)\b")
@@ -26,6 +37,22 @@ def list_fitting_phrases(phrases: Sequence[str], call: GoldCall, spoken_text: st
     spoken = {singularize(word) for word in split_identifier(spoken_text.lower())}
     aside = _list_field_words(call, wording) - spoken
     return [text for text in phrases if aside.isdisjoint(singularize(word) for word in text.lower().split())]
+
+
+def render_call_phrase(call: GoldCall, kind: str, wording: Wording, rng: Random) -> str:
+    """Return a verb phrase for a call, of the kind "confirm", "request" or "narrate"; a plain one where none fits."""
+    phrases = wording.tool(call.tool)
+    values = {name: render_argument(call, name, wording, rng) for name in call.arguments}
+    options = phrases.confirm if kind == "confirm" else phrases.request if kind == "request" else phrases.narrate
+    text = pick_text(options, values, rng) or pick_text(phrases.narrate, values, rng)
+    return text or f"use {humanize(call.tool)}"
+
+
+def render_argument(call: GoldCall, name: str, wording: Wording, rng: Random) -> Any:
+    """Return an argument as it is spoken of: "that order" for what a result gave, else the value in words."""
+    if isinstance(call.provenance.get(name), FromOutput):
+        return get_language().grammar.that(wording.entity(name))
+    return wording.value(call.tool, name, call.arguments[name], rng)
 
 
 def choose_frames(voice: AgentVoice, answered: bool, goes_on: bool, effect: str | None, last: bool) -> Sequence[str]:

@@ -29,6 +29,7 @@ from trajsmith.records import (
     ToolCall,
     derive_seed,
 )
+from trajsmith.usersim.announcements import render_call_phrase
 from trajsmith.usersim.naive_agent import NaiveAgent
 from trajsmith.usersim.partial_batch import PartialBatchAgent
 from trajsmith.usersim.roles import AgentAct
@@ -225,7 +226,11 @@ class FaultInjection(ScriptedAgent):
 
     def _confirmation(self, index: int) -> str:
         if self.kind == "needless_confirmation" and index == self.place:
-            return fill_pattern(self.voice.confirms, self._phrase(self.calls[index], "narrate"), self.faults)
+            return fill_pattern(
+                self.voice.confirms,
+                render_call_phrase(self.calls[index], "narrate", self.wording, self.rng),
+                self.faults,
+            )
         return super()._confirmation(index)
 
     def _answer(self) -> str:

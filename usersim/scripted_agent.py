@@ -28,7 +28,6 @@ from trajsmith.phrasing import (
     fill_pattern,
     get_agent_voice,
     get_language,
-    humanize,
     needs_confirmation,
     pick_text,
 )
@@ -47,7 +46,7 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
-from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases
+from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases, render_argument, render_call_phrase
 from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
@@ -301,23 +300,11 @@ class ScriptedAgent:
         """Return a verb phrase for a call that comes; empty if none fits what was asked for."""
         narrate = self.wording.tool(call.tool).narrate
         if call.effect == "write" or not narrate:
-            return self._phrase(call, "narrate")
+            return render_call_phrase(call, "narrate", self.wording, self.rng)
         turn = self.task.turns[self.turn]
         spoken_text = " ".join((turn.query, *(info.question for info in turn.asked)))
-        values = {name: self._spoken(call, name) for name in call.arguments}
+        values = {name: render_argument(call, name, self.wording, self.rng) for name in call.arguments}
         return pick_text(list_fitting_phrases(narrate, call, spoken_text, self.wording), values, self.rng) or ""
-
-    def _phrase(self, call: GoldCall, kind: str) -> str:
-        phrases = self.wording.tool(call.tool)
-        values = {name: self._spoken(call, name) for name in call.arguments}
-        options = phrases.confirm if kind == "confirm" else phrases.request if kind == "request" else phrases.narrate
-        text = pick_text(options, values, self.rng) or pick_text(phrases.narrate, values, self.rng)
-        return text or f"use {humanize(call.tool)}"
-
-    def _spoken(self, call: GoldCall, name: str) -> Any:
-        if isinstance(call.provenance.get(name), FromOutput):
-            return get_language().grammar.that(self.wording.entity(name))
-        return self.wording.value(call.tool, name, call.arguments[name], self.rng)
 
     def _asks_first(self, index: int) -> bool:
         """Return True where a rule wants a yes: for this call, and for those after it that want one and are ready.
@@ -397,7 +384,8 @@ class ScriptedAgent:
     def _request(self, call: GoldCall) -> str:
         purpose = self.wording.tool(call.tool).purpose
         frames = [frame for frame in self.voice.asks_user if purpose or PURPOSE not in frame]
-        return fill_pattern(frames, self._phrase(call, "request"), self.rng, self.frames).replace(PURPOSE, purpose)
+        request = render_call_phrase(call, "request", self.wording, self.rng)
+        return fill_pattern(frames, request, self.rng, self.frames).replace(PURPOSE, purpose)
 
     def _questions(self, call: GoldCall, missing: list[str]) -> str:
         return " ".join(self._question(call, self.known[key]) for key in missing)

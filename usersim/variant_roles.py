@@ -39,6 +39,7 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
+from trajsmith.usersim.announcements import render_argument, render_call_phrase
 from trajsmith.usersim.batch_texts import join_names, render_list
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts, summarize_reports
@@ -151,9 +152,9 @@ class VariantAgent(ScriptedAgent):
         """Return the plainest verb phrase for a call: the first that its values fit; where that points to something and
         another thing of the kind was spoken of, the one in which the agent would ask for a yes, which says what is
         meant."""
-        values = {name: self._spoken(call, name) for name in call.arguments}
+        values = {name: render_argument(call, name, self.wording, self.rng) for name in call.arguments}
         texts = (pick_text([text], values, self.rng) for text in self.wording.tool(call.tool).narrate)
-        plain = next(filter(None, texts), "") or self._phrase(call, "narrate")
+        plain = next(filter(None, texts), "") or render_call_phrase(call, "narrate", self.wording, self.rng)
         names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
         done = [self.calls[index] for index in range(len(self.results)) if self.calls[index].effect == "write"]
         if any(each.tool == call.tool for each in done) or (
@@ -186,7 +187,7 @@ class VariantAgent(ScriptedAgent):
             return AgentAct(Message(role="assistant", content=f"I'm sorry: {fault}."), gave_up=True)
         self.made += 1
         call_made = ToolCall(id=f"call_{self.made}", function=FunctionCall(name=call.tool, arguments=arguments))
-        text = self._phrase(call, "narrate")
+        text = render_call_phrase(call, "narrate", self.wording, self.rng)
         return AgentAct(Message(role="assistant", content=f"Let me {text}.", tool_calls=(call_made,)))
 
     def _report_others(self) -> list[str]:

@@ -19,14 +19,14 @@ TOOL = ToolSpec(server="line", name="read_sim", description="Read the SIM.", inp
 @pytest.mark.parametrize("purpose", ["", "get the right SIM"])
 @pytest.mark.parametrize("style", load_voices().agents)
 def test_a_request_gives_the_purpose_of_its_tool(style: str, purpose: str) -> None:
-    book = Phrasebook(tools={"read_sim": ToolPhrases(purpose=purpose)})
+    phrases = ToolPhrases(purpose=purpose, request=["read out the number"])
+    book = Phrasebook(tools={"read_sim": phrases})
     texts = set()
     for seed in range(60):
         agent = SimpleNamespace(
             wording=Wording(book, [TOOL]), voice=load_voices().agents[style], rng=random.Random(seed), frames=set(),
-            _phrase=lambda call, kind: "read out the number",
         )  # fmt: skip
-        texts.add(ScriptedAgent._request(agent, SimpleNamespace(tool="read_sim")))
+        texts.add(ScriptedAgent._request(agent, GoldCall(tool="read_sim", arguments={}, provenance={}, effect="read")))
     assert all("read out the number" in text and "{" not in text for text in texts)
     assert not [text for text in texts if "see what's wrong" in text]
     told = [text for text in texts if text.startswith("To get the right SIM, could you")]
