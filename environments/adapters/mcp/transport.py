@@ -13,9 +13,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
-from trajsmith.environments.adapters.mcp.process import ServerProcess
+from trajsmith.environments.adapters.mcp.process import LONGEST_MESSAGE, ServerProcess
+from trajsmith.environments.sandbox.codec import check_json
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectReceiveStream[SessionMessage]
@@ -50,14 +51,25 @@ async def _read(process: ServerProcess, incoming: Incoming) -> None:
     async with incoming:
         async for line in process.lines():
             try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                message = parse_message(line)
             except ValueError:
-                process.garbage.append(line.decode("utf-8", errors="replace").strip())
+                process.add_garbage(line)
                 continue
             try:
                 await incoming.send(SessionMessage(message))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 return
+
+
+def parse_message(line: bytes) -> JSONRPCMessage:
+    """Parse a line of a server.
+
+    Raises:
+        ValueError: It is no JSON-RPC message, nests too deeply, or has so many values that they would take a multiple of
+            the longest line in memory.
+    """
+    check_json(line, LONGEST_MESSAGE)
+    return jsonrpc_message_adapter.validate_json(line, by_name=False)
 
 
 async def _write(process: ServerProcess, outgoing: Outgoing) -> None:
