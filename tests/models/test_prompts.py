@@ -68,15 +68,23 @@ def test_a_broken_prompt_is_one_line(own, text, says):
 @pytest.mark.parametrize(
     ("attack", "says"),
     [
-        ("{{ name.__class__.__mro__[-1].__subclasses__() }}", "access to attribute '__class__' of 'str'"),
-        ("{{ self.__init__.__globals__.__builtins__.exec(code) }}", "unsafe"),
-        ("{{ cycler.__init__.__globals__.os.system(code) }}", "access to attribute '__init__' of 'type'"),
-        ("{{ '{0.__class__}'.format(name) }}", "access to attribute '__class__' of 'str'"),
-        ("{{ facts.append(1) }}", "unsafe"),
-        ("{{ range(10 ** 9) }}", "Range too big"),
+        ("{{ name.__class__.__mro__[-1].__subclasses__() }}", "only methods that read may be called"),
+        ("{{ name.__class__ }}", "access to attribute '__class__' of 'str'"),
+        ("{{ self.__init__.__globals__.__builtins__.exec(code) }}", "only methods that read may be called"),
+        ("{{ self.__init__ }}", "self is not for such templates"),
+        ("{{ cycler.__init__.__globals__.os.system(code) }}", "only methods that read may be called"),
+        ("{{ '{0.__class__}'.format(name) }}", "only methods that read may be called"),
+        ("{{ facts.append(1) }}", "only methods that read may be called"),
+        ("{{ range(10 ** 9) }}", "only methods that read may be called"),
+        ("{% set a = name ~ name %}{% set a = a ~ a %}{{ a }}", "a name is set to a text that grows"),
+        ("{% include '/etc/passwd' %}", "include is not for such templates"),
+        ("{{ '%999999999d'|format(1) }}", "widths below 100"),
         ("{{ 1 / 0 }}", "division by zero"),
     ],
-    ids=["subclasses", "builtins", "os.system", "format", "mutation", "long range", "arithmetic"],
+    ids=[
+        "subclasses", "class", "builtins", "self", "os.system", "format", "mutation", "long range", "doubled", "include",
+        "width", "arithmetic",
+    ],  # fmt: skip
 )
 def test_a_prompt_of_ones_own_runs_no_code(own, tmp_path, attack, says):
     attack = attack.replace("code", f"'touch {tmp_path}/ran'")

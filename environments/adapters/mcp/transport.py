@@ -87,9 +87,42 @@ def stdio(process: ServerProcess) -> Transport:
     return _stdio(process)
 
 
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A response whose messages end: a body as a whole, or each event of a stream."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, events: bool) -> None:
+        self._stream = stream
+        self._events = events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            end = max(chunk.rfind(b"\n\n"), chunk.rfind(b"\n\r\n"), chunk.rfind(b"\r\r")) if self._events else -1
+            size = len(chunk) - end if end >= 0 else size + len(chunk)
+            if size > LONGEST_MESSAGE:
+                raise httpx2.ReadError(f"a message of more than {LONGEST_MESSAGE} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound_response(response: httpx2.Response) -> None:
+    """Limit what a server can make this process read; a packed body could grow without limit."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.DecodingError("the server packs its answers although it was asked not to")
+    events = response.headers.get("content-type", "").startswith("text/event-stream")
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _BoundedStream(response.stream, events)
+
+
 @asynccontextmanager
 async def _http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[object]:
-    client = httpx2.AsyncClient(headers=dict(headers), timeout=httpx2.Timeout(seconds, read=None))
+    client = httpx2.AsyncClient(
+        headers={"Accept-Encoding": "identity", **headers},
+        timeout=httpx2.Timeout(seconds, read=None),
+        event_hooks={"response": [_bound_response]},
+    )
     async with client, streamable_http_client(url, http_client=client) as streams:
         yield streams
 
