@@ -120,7 +120,7 @@ class WorkerHost:
         self._layers = LAYERS[settings.mode] - set(settings.allow_missing) if layers is None else layers
         loader = find_loader(kind).partition(":")[0]
         imports = tuple(sorted({*settings.imports, loader}))
-        self._zygote_options = ZygoteOptions(self._layers & {"namespaces"}, imports, hash_seed)
+        self._zygote_options = ZygoteOptions(self._layers & {"namespaces"}, imports, hash_seed, settings.provider)
         self._main: WorkerConnection | None = None
         self._spec: EnvironmentSpec | None = None
         self._starting: asyncio.Lock | None = None

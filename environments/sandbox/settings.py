@@ -1,9 +1,10 @@
 """What a user may choose about the sandbox; every default is the measured one of docs/sandbox.md."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
+from trajsmith.environments.sandbox.launchers import SANDBOXES
 from trajsmith.records import FrozenModel
 
 Mode = Literal["default", "strict", "unsafe"]
@@ -16,6 +17,8 @@ class SandboxSettings(FrozenModel):
     mode: Mode = "default"
     """`default`: locked-down processes, one for every play. `strict`: the same in namespaces of their own, on an empty
     root. `unsafe`: processes without any lock, for development; it is written into the run and the dataset card."""
+    provider: Annotated[str, AfterValidator(SANDBOXES.check_name)] = "built_in"
+    """What starts the workers: `built_in`, `bubblewrap`, or one of a plug-in (`trajsmith.sandbox_providers`)."""
     call_seconds: PositiveFloat = 1.0
     """CPU seconds that a call may take."""
     load_seconds: PositiveFloat = 10.0

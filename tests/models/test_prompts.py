@@ -82,9 +82,19 @@ def test_a_broken_prompt_is_one_line(own, text, says):
         ("{{ 1 / 0 }}", "division by zero"),
     ],
     ids=[
-        "subclasses", "class", "builtins", "self", "os.system", "format", "mutation", "long range", "doubled", "include",
-        "width", "arithmetic",
-    ],  # fmt: skip
+        "subclasses",
+        "class",
+        "builtins",
+        "self",
+        "os.system",
+        "format",
+        "mutation",
+        "range",
+        "doubled",
+        "include",
+        "width",
+        "arithmetic",
+    ],
 )
 def test_a_prompt_of_ones_own_runs_no_code(own, tmp_path, attack, says):
     attack = attack.replace("code", f"'touch {tmp_path}/ran'")

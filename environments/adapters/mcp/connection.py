@@ -185,7 +185,8 @@ class McpConnection:
         except ValidationError as error:
             raise await self._unusable_tool(error, dispatcher, cursor) from error
         about = session.server_info
-        session.output_validators = {tool.name: compile_schema(tool.output_schema) for tool in tools if tool.output_schema}
+        outputs = ((tool.name, tool.output_schema) for tool in tools)
+        session.output_validators = {name: compile_schema(schema) for name, schema in outputs if schema}
         return ServerInfo(about.name if about else "", about.version if about else "", tuple(tools))
 
     async def _unusable_tool(

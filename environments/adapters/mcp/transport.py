@@ -65,8 +65,8 @@ def parse_message(line: bytes) -> JSONRPCMessage:
     """Parse a line of a server.
 
     Raises:
-        ValueError: It is no JSON-RPC message, nests too deeply, or has so many values that they would take a multiple of
-            the longest line in memory.
+        ValueError: It is no JSON-RPC message, nests too deeply, or has so many values that they would take more
+            memory than the longest line.
     """
     check_json(line, LONGEST_MESSAGE)
     return jsonrpc_message_adapter.validate_json(line, by_name=False)
