@@ -1,6 +1,6 @@
 """Providers: what starts the process that workers are forked from, and what it puts around it.
 
-The extension point `trajsmith.sandbox_providers`. A provider gets the command of the zygote and returns the command that
+The extension point `trajsmith.sandbox_providers`. A provider gets the command of the zygote and returns the one that
 is run in its place; the descriptor in it must stay open. The layers of the mode come on top, inside. What stands around
 the whole of trajsmith (a container, gVisor, another machine) needs no provider; docs/sandbox.md has them all.
 """
