@@ -203,10 +203,13 @@ def _texts(path: Path) -> Iterator[str]:
     """The lines of a file, or the rows of a table as JSON."""
     if path.suffix == ".parquet":
         import orjson
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
 
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=64):
-            yield from (orjson.dumps(row, default=str).decode() for row in batch.to_pylist())
+        try:
+            for batch in parquet.ParquetFile(path).iter_batches(batch_size=64):
+                yield from (orjson.dumps(row, default=str).decode() for row in batch.to_pylist())
+        except (OSError, ValueError, TypeError, ArrowException) as error:
+            raise InputError(f"{path}: no whole Parquet file ({to_one_line(error, 80)}): export it again") from error
         return
     with path.open("rb") as file:
         for line in file:

@@ -21,7 +21,7 @@ _MAX_VALUE_BYTES = 1_000_000
 """Bytes of a value in a SQLite file."""
 _MAX_TABLE_BYTES = 200_000_000
 """Bytes of the texts that are read of a SQLite table."""
-_MAX_SECONDS = 10.0
+_MAX_SECONDS = 5.0
 """CPU seconds for a SQLite file."""
 _STEPS = 200
 """Instructions of SQLite between two looks at the clock; one may work on a whole value."""

@@ -15,6 +15,12 @@ SLOW_SECONDS = 10
 
 def main() -> None:
     """Run the fuzzer until its time is over, or a fault is found."""
+    if sys.argv[1] == "--list":
+        sys.path.insert(0, str(HERE))
+        from fuzz_targets import TARGETS as names
+
+        print(*names)
+        return
     import atheris
 
     name, seconds = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "600"

@@ -348,15 +348,15 @@ def template(data: bytes) -> None:
     import jinja2
 
     from trajsmith.models.prompts import PromptSpec, _parse
-    from trajsmith.records.template_sandbox import template_environment
+    from trajsmith.records.template_sandbox import RENDER_ERRORS, template_environment
 
     text = _text(data)
     if text is None:
         return
     values = {"messages": [{"role": "user", "content": "a"}], "question": "q", "tools": [], "a": "b"}
     try:
-        template_environment().from_string(text).render(values)
-    except (jinja2.TemplateError, InputError) as error:
+        template_environment(bounded=True).from_string(text).render(values)
+    except (jinja2.TemplateError, *RENDER_ERRORS) as error:
         str(error)
     try:
         _parse(PromptSpec("p", {"question": "q"}), "p", text)
@@ -386,7 +386,9 @@ def tool_list(data: bytes) -> None:
         str(error)
 
 
-@target(b'{"type":"object","properties":{"a":{"type":"string","pattern":"^(a|aa)+$","format":"date"}},"x":{"a":"aaa!"}}')
+@target(
+    b'{"type":"object","properties":{"a":{"type":"string","pattern":"^(a|aa)+$","format":"date"}},"x":{"a":"aaa!"}}'
+)
 def schema(data: bytes) -> None:
     """A JSON Schema, and a value (at its key `x`) that it judges."""
     from trajsmith.environments.arguments import validate_schema
