@@ -144,14 +144,14 @@ def _all(node: nodes.Node, kind: Any) -> Iterator[Any]:
 
 
 def _find_filter_fault(node: nodes.Filter) -> str | None:
-    given = [*node.args, *(keyword.value for keyword in node.kwargs)]
+    arguments = [*node.args, *(keyword.value for keyword in node.kwargs)]
     if node.name == "format" and not (isinstance(node.node, nodes.Const) and not _WIDE.search(str(node.node.value))):
         return "write the form of |format as text, with widths below 100"
-    if node.name == "replace" and not all(_is_short(one) for one in given):
+    if node.name == "replace" and not all(_is_short(one) for one in arguments):
         return "write what |replace takes as short texts"
-    if node.name == "tojson" and given:
+    if node.name == "tojson" and arguments:
         return "|tojson takes nothing here"
-    if node.name in ("map", "select", "reject") and given and not _names_filter(node, given[0]):
+    if node.name in ("map", "select", "reject") and arguments and not _names_filter(node, arguments[0]):
         return f"|{node.name} takes an attribute, or a filter without arguments"
     return None
 

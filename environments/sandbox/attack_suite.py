@@ -31,7 +31,7 @@ _BARE = frozenset({"huge result", "many values", "deep result", "no JSON", "huge
 
 
 class AttackOutcome(FrozenModel):
-    """What came of one attack."""
+    """Outcome of one attack."""
 
     kind: str
     name: str
@@ -57,7 +57,7 @@ class AttackReport(FrozenModel):
         """Return (tried, not stopped) by class of attack."""
         kinds = dict.fromkeys(outcome.kind for outcome in self.outcomes)
         of_kind = {kind: [one for one in self.outcomes if one.kind == kind] for kind in kinds}
-        return {kind: (len(found), sum(bool(one.harm) for one in found)) for kind, found in of_kind.items()}
+        return {kind: (len(tried), sum(bool(one.harm) for one in tried)) for kind, tried in of_kind.items()}
 
 
 @dataclass
@@ -75,22 +75,22 @@ class _World:
 
     def find_harm(self) -> list[str]:
         """Return what was touched since the last call, and put it right."""
-        found = []
+        touched = []
         for name, listener in self.listeners.items():
             with suppress(BlockingIOError):
                 listener.recv(100) if name == "udp" else listener.accept()[0].close()
-                found.append(f"it reached the network ({name})")
+                touched.append(f"it reached the network ({name})")
         victim = self.folder / "victim"
         names = {"secret", "victim", "socket", "thief.py"}
         if not victim.is_file() or victim.read_text() != "untouched" or victim.stat().st_mode & 0o777 != 0o666:
-            found.append("it changed a file")
+            touched.append("it changed a file")
         for path in self.folder.iterdir():
             if path.name not in names and path.name != "__pycache__":
-                found.append(f"it made {path.name}")
+                touched.append(f"it made {path.name}")
                 path.unlink()
         victim.write_text("untouched")
         victim.chmod(0o666)
-        return found
+        return touched
 
 
 @contextmanager
@@ -162,13 +162,13 @@ async def _start(source: SandboxSource, token: str) -> Session:
 async def _attack(world: _World, source: SandboxSource, bystander: Session, kind: str, name: str) -> AttackOutcome:
     attacker = await _start(source, "A")
     before, began = _read_peak(), time.monotonic()
-    said, harm = "", list[str]()
+    reply, harm = "", list[str]()
     try:
         tool = "act_bare" if name in _BARE else "act"
-        said = repr((await attacker.call(tool, {"name": name, "info": world.info()})).content)
+        reply = repr((await attacker.call(tool, {"name": name, "info": world.info()})).content)
     except EnvironmentFault as fault:
-        said = str(fault)
-        if not said.isprintable():
+        reply = str(fault)
+        if not reply.isprintable():
             harm.append("its error drives the terminal")
     except Exception as error:  # noqa: BLE001 - an error of the parent is what the attack is after
         harm.append(f"the parent broke: {type(error).__name__}")
@@ -178,8 +178,8 @@ async def _attack(world: _World, source: SandboxSource, bystander: Session, kind
     if _read_peak() - before > 3 * _LEGAL_REPLY + (1 << 20):
         harm.append(f"the parent grew by {(_read_peak() - before) >> 20} MB")
     harm += world.find_harm()
-    if world.secret in said or "did: " in said:
-        harm.append("it says so" if "did: " in said else "it read a secret")
+    if world.secret in reply or "did: " in reply:
+        harm.append("it says so" if "did: " in reply else "it read a secret")
     try:
         if (await bystander.call("get", {})).content not in ("B", {"result": "B"}):
             harm.append("another play was changed")
@@ -193,13 +193,13 @@ async def _attack(world: _World, source: SandboxSource, bystander: Session, kind
 async def _attack_while_loading(world: _World, settings: SandboxSettings) -> list[AttackOutcome]:
     source = _open(settings, write_environment(world.info()))
     began = time.monotonic()
-    said: dict[str, str] = {}
+    reply: dict[str, str] = {}
     harm: list[str] = []
     try:
         session = await _start(source, "A")
         content = (await session.call("act", {"name": "loaded", "info": {}})).content
-        found = content.get("result", content) if isinstance(content, dict) else {}
-        said = {name: str(text) for name, text in found.items()} if isinstance(found, dict) else {}
+        report = content.get("result", content) if isinstance(content, dict) else {}
+        reply = {name: str(text) for name, text in report.items()} if isinstance(report, dict) else {}
     except EnvironmentFault as fault:
         harm.append(f"it could not be judged: {fault}")
     seconds = time.monotonic() - began
@@ -208,7 +208,7 @@ async def _attack_while_loading(world: _World, settings: SandboxSettings) -> lis
     outcomes = []
     for kind in ("files", "keys", "network", "processes"):
         for name in ATTACKS[kind]:
-            own = ["it did harm"] if world.secret in said.get(name, "") or "did: " in said.get(name, "") else []
+            own = ["it did harm"] if world.secret in reply.get(name, "") or "did: " in reply.get(name, "") else []
             outcomes.append(
                 AttackOutcome(kind=kind, name=name, when="load", harm=tuple(own + harm), seconds=round(seconds, 3))
             )
