@@ -87,8 +87,18 @@ def test_a_configuration_of_tasks_has_no_other_settings(tmp_path):
         check_foreign_config(file, "me/rows")
 
 
-@pytest.mark.parametrize("reference", ["hub:a/b@x/../../../y", "hub:a/b@\x00", "hub:a/b@\x1b[31m", "hub:a/b@" + "y" * 300,
-                                       "hub:a b/c", "hub:../b", "hub:a/.."])  # fmt: skip
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "hub:a/b@x/../../../y",
+        "hub:a/b@\x00",
+        "hub:a/b@\x1b[31m",
+        "hub:a/b@" + "y" * 300,
+        "hub:a b/c",
+        "hub:../b",
+        "hub:a/..",
+    ],
+)
 def test_a_reference_cannot_lead_out_of_its_folder(reference):
     with pytest.raises(InputError) as error:
         fetch_run(reference)
