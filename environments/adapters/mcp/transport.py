@@ -107,7 +107,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-async def _bound_response(response: httpx2.Response) -> None:
+async def bound_response(response: httpx2.Response) -> None:
     """Limit what a server can make this process read; a packed body could grow without limit."""
     if response.headers.get("content-encoding", "identity") != "identity":
         raise httpx2.DecodingError("the server packs its answers although it was asked not to")
@@ -121,7 +121,7 @@ async def _http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIt
     client = httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **headers},
         timeout=httpx2.Timeout(seconds, read=None),
-        event_hooks={"response": [_bound_response]},
+        event_hooks={"response": [bound_response]},
     )
     async with client, streamable_http_client(url, http_client=client) as streams:
         yield streams

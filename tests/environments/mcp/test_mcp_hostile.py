@@ -3,11 +3,12 @@
 import resource
 import time
 
+import httpx2
 import pytest
 from live import settings
 
 from trajsmith.environments.adapters.mcp import McpSource
-from trajsmith.environments.adapters.mcp.transport import parse_message
+from trajsmith.environments.adapters.mcp.transport import bound_response, parse_message
 from trajsmith.records import EnvironmentFault, InputError
 
 pytestmark = pytest.mark.slow
@@ -81,3 +82,42 @@ def test_a_line_of_too_many_values_is_no_message(line):
     with pytest.raises(ValueError, match="values"):
         parse_message(line)
     assert peak() - before < 40 * MIB
+
+
+class Chunks(httpx2.AsyncByteStream):
+    """A body in chunks of a mebibyte."""
+
+    def __init__(self, chunk: bytes, count: int) -> None:
+        self.chunk = chunk
+        self.count = count
+
+    async def __aiter__(self):
+        for _ in range(self.count):
+            yield self.chunk
+
+
+@pytest.mark.parametrize(
+    ("kind", "chunk", "count", "ends"),
+    [
+        ("application/json", b"x" * MIB, 15, True),
+        ("application/json", b"x" * MIB, 17, False),
+        ("text/event-stream", b"data: x\n" * (MIB // 8), 17, False),
+        ("text/event-stream", b"data: " + b"x" * MIB + b"\n\n", 60, True),
+        ("text/event-stream; charset=utf-8", b"data: " + b"x" * MIB + b"\r\n\r\n", 60, True),
+    ],
+    ids=["body", "endless body", "endless event", "many events", "many events of Windows"],
+)
+async def test_an_http_answer_has_an_end(kind, chunk, count, ends):
+    response = httpx2.Response(200, headers={"content-type": kind}, stream=Chunks(chunk, count))
+    await bound_response(response)
+    if ends:
+        assert sum([len(part) async for part in response.aiter_raw()]) == len(chunk) * count
+    else:
+        with pytest.raises(httpx2.ReadError, match="a message of more than 16777216 bytes"):
+            [len(part) async for part in response.aiter_raw()]
+
+
+async def test_a_packed_http_answer_is_refused():
+    response = httpx2.Response(200, headers={"content-encoding": "gzip"}, stream=Chunks(b"x", 1))
+    with pytest.raises(httpx2.DecodingError, match="packs its answers"):
+        await bound_response(response)
