@@ -40,6 +40,9 @@ FAMILY = {
 BUNDLED = ("bank", "calendar", "file_store", "helpdesk", "mobile_care", "retail", "smart_home", "travel")
 """Bundled environments: edges that execution proved, kinds after execution (`bundled_labels.json`)."""
 FAMILY |= dict.fromkeys(BUNDLED, "bundled")
+DIALOGUES = ("sgd", "sgd_v1", "sgd_v2", "sgd_v3", "sgd_v4", "sgd_v5")
+"""Sets that `sgd_sets.py` makes of recorded dialogues; nestful_sgd was made of the same ones."""
+FAMILY |= dict.fromkeys(DIALOGUES, "nestful")
 BARE = " bare"
 """Ending of the name of a set whose tools declare no outputs: name, description and input schema only."""
 _ID_NAME = re.compile(r"(^|[_\-. ]|(?<=[a-z]))(ids?|Ids?|IDs?|uuid|guid|key|token)$")
@@ -48,6 +51,12 @@ _ID_NAME = re.compile(r"(^|[_\-. ]|(?<=[a-z]))(ids?|Ids?|IDs?|uuid|guid|key|toke
 def data_folder() -> Path:
     """The folder of shared data."""
     return Path(os.environ.get("TRAJSMITH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def find_set_folder(name: str) -> Path:
+    """Return where a set lies: with the open sets, or among those that TRAJSMITH_SETS adds."""
+    added = Path(os.environ.get("TRAJSMITH_SETS", "")) / name
+    return added if os.environ.get("TRAJSMITH_SETS") and added.is_dir() else data_folder() / "sets" / name
 
 
 @lru_cache(maxsize=4)
@@ -119,12 +128,12 @@ def id_rule(gold: GoldSet) -> list[dict[str, Any]]:
     ]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def gold_set(name: str) -> GoldSet:
     """A set by name; with the ending `BARE`, its tools declare no outputs."""
     if name.removesuffix(BARE) in BUNDLED:
         return _bundled(name)
-    folder = data_folder() / "sets" / name.removesuffix(BARE)
+    folder = find_set_folder(name.removesuffix(BARE))
     tools = {tool.full_name: tool for tool in reversed(read_tools(folder / "tools.jsonl"))}
     if name.endswith(BARE):
         tools = {key: tool.model_copy(update={"output_schema": None}) for key, tool in tools.items()}

@@ -43,6 +43,7 @@ from train_toolgraph import (
     kind_figure,
     learn_from,
     link_set,
+    list_set_names,
     load_sets,
     measure_edges,
     train,
@@ -147,7 +148,7 @@ def ablation(embedding: str) -> None:
     rows = []
     for label, build in steps:
         began = time.process_time()
-        sets = {name: link_set(name, build=build) for name in load_names()}
+        sets = {name: link_set(name, build=build) for name in list_set_names()}
         spent = time.process_time() - began
         folds, scores, kinds = train(sets)
         row: list[Any] = [label]
@@ -190,10 +191,6 @@ def errors(sets: dict[str, LinkSet], scores: dict[str, Any], cut: float) -> None
             counts.setdefault("nothing fits", [0, 0, 0])[2] += missing
         rows += [[title, kind, *place] for kind, place in counts.items()]
     table(["outputs", "the best link is", "right", "wrong", "missed"], rows)
-
-
-def load_names() -> list[str]:
-    return [*NINE, *(name + BARE for name in (*NINE, *BUNDLED))]
 
 
 def timing() -> None:

@@ -4,13 +4,14 @@
     python benchmarks/train_toolgraph.py --dry-run  # figures only
 
 Needs scipy for the optimiser: pip install scipy. Recipe: every open set is read twice, with outputs as declared and
-without any; the bundled environments, without outputs, are labelled by execution (benchmarks/bundled_labels.json). A
+without any; the bundled environments, without outputs, are labelled by execution (benchmarks/bundled_labels.json);
+recorded dialogues (benchmarks/sgd_sets.py, in the folder TRAJSMITH_SETS) count a fiftieth each. A
 link is a true one if gold states it (where gold states only the edge: the best link of the pair, chosen again in each
 of four rounds); a pair without a gold edge gives its best link as a false one; pairs that gold does not judge are left
 out. Every set has the same weight, sets that are views of one source less. The loss is that of logistic regression plus
 LAMBDA / 2 times the squared distance to the prior weights, whose signs are kept. The threshold has the best mean F1,
-smoothed over neighbouring thresholds, sources counted once. The terms of
-tools without outputs are scaled and shifted by what fits the left-out pairs best (Platt), so that one threshold serves.
+smoothed over neighbouring thresholds, sources counted once. The terms of tools without outputs are scaled and shifted
+by what fits the left-out pairs best (Platt), so that one threshold serves.
 """
 
 import argparse
@@ -25,11 +26,13 @@ import numpy as np
 from _toolgraph_sets import (
     BARE,
     BUNDLED,
+    DIALOGUES,
     FLOW,
     OTHER,
     SMALL,
     GoldSet,
     family,
+    find_set_folder,
     gold_set,
     id_rule,
     same_path,
@@ -50,6 +53,8 @@ BALANCE = 0.5
 """How far the rarer kind of a set weighs more: 0 not at all, 1 as much as the other."""
 LIGHT = {"taskbench": 0.5, "bundled": 0.25}
 """Sources whose sets are views of one, or many small ones: weight of each set."""
+DIALOGUE_LIGHT = 0.02
+"""The same for each of the sets that `sgd_sets.py` makes."""
 GRID = np.arange(-5.5, 2.01, 0.05)
 """Thresholds that are tried, as logarithms of odds."""
 SMOOTH = 0.4
@@ -147,6 +152,11 @@ def descend(x: Any, y: Any, weight: Any, prior: dict[str, float], pull: float, s
     return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
 
 
+def weigh_set(name: str) -> float:
+    """Return how much a set counts."""
+    return DIALOGUE_LIGHT if name.removesuffix(BARE) in DIALOGUES else LIGHT.get(family(name), 1.0)
+
+
 def fit_links(sets: Sequence[LinkSet]) -> Any:
     """Weights in the order of `PRIOR`."""
     w = np.array(list(PRIOR.values()))
@@ -154,7 +164,7 @@ def fit_links(sets: Sequence[LinkSet]) -> Any:
         parts = []
         for data in sets:
             rows, true = chosen_rows(data, data.terms @ w)
-            share = LIGHT.get(family(data.gold.name), 1.0) * POSITIVES / max(1, true.sum())
+            share = weigh_set(data.gold.name) * POSITIVES / max(1, true.sum())
             parts.append((data.terms[rows], true, np.full(len(rows), share)))
         x, y, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         w = descend(x, y.astype(float), weight, PRIOR, LAMBDA, w)
@@ -249,7 +259,7 @@ def calibrate(parts: Sequence[tuple[LinkSet, Any]]) -> tuple[float, float]:
         best = best_of_pair(data.pair, odds) & (data.truth >= 0)
         x.append(odds[best])
         y.append(data.truth[best] == 1)
-        weight.append(np.full(int(best.sum()), 1 / best.sum()))
+        weight.append(np.full(int(best.sum()), weigh_set(data.gold.name) / best.sum()))
     odds, true, share = np.concatenate(x), np.concatenate(y).astype(float), np.concatenate(weight)
 
     def loss(ab: Any) -> float:
@@ -309,7 +319,7 @@ def fit_kinds(sets: Sequence[KindSet]) -> Any:
             y = np.array([label == "internal" for _, label in kind_rows])
             x = np.array([data.terms[rows[np.argmax(data.terms[rows] @ w)]] for rows, _ in kind_rows])
             rare = np.where(y, y.sum(), (~y).sum()).astype(float) ** -BALANCE
-            parts.append((x, y, LIGHT.get(family(data.gold.name), 1.0) * POSITIVES * rare / rare.sum()))
+            parts.append((x, y, weigh_set(data.gold.name) * POSITIVES * rare / rare.sum()))
         x, y, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         w = descend(x, y.astype(float), weight, KIND_PRIOR, KIND_LAMBDA, w)
     return w
@@ -374,10 +384,16 @@ def main() -> None:
     TARGET.write_text(json.dumps(model, indent=1) + "\n", "utf-8")
 
 
+def list_set_names() -> list[str]:
+    """Return the names of all sets: with outputs as declared, and bare; the bundled environments, bare."""
+    dialogues = [name for name in DIALOGUES if find_set_folder(name).is_dir()]
+    open_sets = (*SMALL, *FLOW, *OTHER, *dialogues)
+    return [*open_sets, *(name + BARE for name in (*open_sets, *BUNDLED))]
+
+
 def load_sets(similarity: Similarity | None = None) -> dict[str, LinkSet]:
-    """Return all sets by name: with outputs as declared, bare, and the bundled environments, bare."""
-    names = (*SMALL, *FLOW, *OTHER, *(name + BARE for name in (*SMALL, *FLOW, *OTHER, *BUNDLED)))
-    return {name: link_set(name, similarity) for name in names}
+    """Return all sets by name."""
+    return {name: link_set(name, similarity) for name in list_set_names()}
 
 
 def id_rule_figure(gold: GoldSet) -> float:

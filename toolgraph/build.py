@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from trajsmith.records import FrozenModel, InputError, ToolSpec
+from trajsmith.toolgraph.cross_server import ServerKeys, list_server_keys
 from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
 from trajsmith.toolgraph.endpoints import MAX_FIELDS
 from trajsmith.toolgraph.graph import (
@@ -71,6 +72,13 @@ def build_graph(
         settings: The threshold, and whether servers may feed each other.
         similarity: Encoder of texts, for meaning beyond the shipped words.
     """
+    return build_graph_and_keys(tools, settings, similarity)[0]
+
+
+def build_graph_and_keys(
+    tools: Sequence[ToolSpec], settings: GraphSettings | None = None, similarity: Similarity | None = None
+) -> tuple[ToolGraph, dict[str, ServerKeys]]:
+    """Build the graph, and say what its servers could give each other; nothing if they may not."""
     settings = settings or GraphSettings()
     distinct, findings = deduplicate_tools(tools)
     model = settings.model
@@ -83,7 +91,7 @@ def build_graph(
     parameter_kinds = classify_kinds(links, internal, usable)
     order = {tool.full_name: place for place, tool in enumerate(distinct)}
     nodes = _nodes(table, parameter_kinds)
-    return ToolGraph(
+    graph = ToolGraph(
         tools=tuple(distinct),
         parameters=tuple(sorted(nodes, key=lambda node: order[node.tool])),
         edges=_edges(
@@ -91,6 +99,7 @@ def build_graph(
         ),
         findings=(*findings, *_oversized(table)),
     )
+    return graph, list_server_keys(table) if settings.cross_server else {}
 
 
 def check_schema(tool: ToolSpec) -> None:

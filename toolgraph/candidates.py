@@ -1,13 +1,15 @@
 """Which pairs (output, parameter) are looked at: all within a small server, by keys and a vector index elsewhere.
 
-A server of ordinary size is compared completely: that is linear in the number of servers. Within a giant one, and
-between servers, a parameter meets only outputs of its name, outputs of the thing that it identifies, and its nearest
-neighbours by meaning in a usearch index (HNSW). Never all pairs. Everything inside a server depends on that server
-alone, so that a part of a graph can be kept when another server changes.
+A server of ordinary size is compared completely: that is linear in the number of servers. Within a giant one a
+parameter meets only outputs of its name, outputs of the thing that it identifies, and its nearest neighbours by meaning
+in a usearch index (HNSW); between servers only the first outputs of its keys. Never all pairs. Everything inside a
+server depends on that server alone, and between servers on who gives a key first, so that a part of a graph can be kept
+when another server changes (`toolgraph.cross_server`).
 
 Why usearch and not faiss or hnswlib: docs/decisions/0009-tool-graph-matching.md; `benchmarks/neighbours.py`.
 """
 
+import re
 from typing import Any
 
 import numpy as np
@@ -57,17 +59,73 @@ def _mentioned_pairs(table: EndpointTable) -> tuple[Any, Any]:
 
 def find_cross_server_pairs(table: EndpointTable) -> tuple[Any, Any]:
     """Rows to compare between servers: identifiers only; a name, a text or a promise says nothing there."""
-    flags = table.outputs.flags
-    outs = np.flatnonzero(flags["identifies"] & ~flags["echo"] & (~flags["virtual"] | is_token(table.outputs)))
-    ins = _asking(table.parameters)
-    ins = ins[table.parameters.flags["identifies"][ins]]
-    outs = outs[np.argsort(~_reading(table)[table.outputs.tool[outs]], kind="stable")]
-    if not len(outs) or not len(ins):
-        return _unique(table, [])
-    pairs = [*_joined(table, outs, ins, ABROAD, apart=True), _nearest(table, outs, ins, ABROAD)]
-    o, p = _unique(table, pairs)
+    outs, output_keys, ins, parameter_keys = list_cross_server_keys(table)
+    anybody = output_keys % JOINS == ANYBODY
+    if anybody.sum() > ABROAD:
+        outs, output_keys = outs[~anybody], output_keys[~anybody]
+    o, p = _unique(table, [_join(outs, output_keys, ins, parameter_keys, ABROAD)])
     apart = table.server[table.outputs.tool[o]] != table.server[table.parameters.tool[p]]
     return o[apart], p[apart]
+
+
+def list_cross_server_keys(table: EndpointTable) -> tuple[Any, Any, Any, Any]:
+    """Return what servers can give each other: outputs with a key, look-ups first, and parameters with theirs.
+
+    Equal keys fit: the same name, where it says what it identifies; the thing that a bare id in a list identifies; and
+    an access token of the same suite of servers (`acme_accounts`, `acme_mail`), also where it is only promised. Where
+    few tools promise one at all, it goes to everybody; a promise that many servers make says nothing.
+
+    Returns:
+        Rows of outputs, their keys; rows of parameters, their keys. A row has several keys or none.
+    """
+    outs, ins = table.outputs, table.parameters
+    flags = outs.flags
+    declared = np.flatnonzero(flags["identifies"] & ~flags["echo"] & ~flags["virtual"])
+    asking = _asking(ins)
+    token_in = asking[is_token(ins)[asking]]
+    asking = asking[ins.flags["identifies"][asking]]
+    listed, named, named_in = (
+        declared[flags["bare"][declared]],
+        declared[_names_itself(outs)[declared]],
+        asking[_names_itself(ins)[asking]],
+    )
+    token_out = np.flatnonzero(is_token(outs) & flags["virtual"])
+    suites = np.array([hash_words(_suite(tool.server)) for tool in table.tools], np.int64)
+    everybody = np.full(len(table.tools), ANYBODY, np.int64)
+    o, output_keys = _keyed(
+        (named, outs.name_key[named]),
+        (listed, _concept_keys(outs, listed)),
+        (token_out, suites[outs.tool[token_out]]),
+        (token_out, everybody[outs.tool[token_out]]),
+    )
+    p, parameter_keys = _keyed(
+        (named_in, ins.name_key[named_in]),
+        (asking, _concept_keys(ins, asking)),
+        (token_in, suites[ins.tool[token_in]]),
+        (token_in, everybody[ins.tool[token_in]]),
+    )
+    order = np.lexsort((o, ~_reading(table)[outs.tool[o]]))
+    return o[order], output_keys[order], p, parameter_keys
+
+
+KEY_BITS = 48
+"""Bits of a key that are kept: numbers that every reader of JSON reads exactly."""
+JOINS, ANYBODY = 4, 3
+"""Kinds of key, which a key's last bits say; the one of promised tokens that anybody may ask for."""
+
+
+def _keyed(*joins: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Rows and keys of all joins, the number of the join in a key's last bits."""
+    rows = np.concatenate([rows for rows, _ in joins]).astype(np.int64)
+    keys = np.concatenate(
+        [np.where(keys < 0, -1, (keys % (1 << KEY_BITS)) * JOINS + n) for n, (_, keys) in enumerate(joins)]
+    )
+    return rows[keys >= 0], keys[keys >= 0]
+
+
+def _suite(server: str) -> tuple[str, ...]:
+    """First word of a server's name: its owner, or what it is part of."""
+    return tuple(re.findall(r"[^\W_]+", server)[:1])
 
 
 def _asking(side: EndpointSide) -> Any:
@@ -88,23 +146,19 @@ def _reading(table: EndpointTable) -> Any:
 
 
 def _giant(table: EndpointTable, outputs: Any, taken: Any) -> tuple[Any, Any]:
-    parts = [*_joined(table, outputs, taken, JOINED), _nearest(table, outputs, taken, NEAREST)]
+    parts = [*_joined(table, outputs, taken), _nearest(table, outputs, taken, NEAREST)]
     return np.concatenate([o for o, _ in parts]), np.concatenate([p for _, p in parts])
 
 
-def _joined(table: EndpointTable, outputs: Any, taken: Any, most: int, apart: bool = False) -> list[tuple[Any, Any]]:
-    """Pairs of one name, and of one thing (orders[*].id with order_id), up to so many per parameter."""
+def _joined(table: EndpointTable, outputs: Any, taken: Any) -> list[tuple[Any, Any]]:
+    """Pairs of one name, and of one thing (orders[*].id with order_id), up to `JOINED` per parameter."""
     outs, ins = table.outputs, table.parameters
-    named_out, named_in = outputs, taken
-    if apart:
-        named_out, named_in = outputs[_names_itself(outs)[outputs]], taken[_names_itself(ins)[taken]]
-    pairs = [_join(named_out, outs.name_key[named_out], named_in, ins.name_key[named_in], most)]
     asking = taken[ins.flags["identifies"][taken]]
     giving = outputs[outs.flags["bare"][outputs] | outs.flags["virtual"][outputs] | outs.flags["list"][outputs]]
-    if apart:
-        giving = giving[outs.flags["bare"][giving] & outs.flags["identifies"][giving]]
-    pairs.append(_join(giving, _concept_keys(outs, giving), asking, _concept_keys(ins, asking), most))
-    return pairs
+    return [
+        _join(outputs, outs.name_key[outputs], taken, ins.name_key[taken], JOINED),
+        _join(giving, _concept_keys(outs, giving), asking, _concept_keys(ins, asking), JOINED),
+    ]
 
 
 def _names_itself(side: EndpointSide) -> Any:

@@ -19,6 +19,7 @@ from trajsmith.toolgraph.lexicon import (
     FILLER,
     NOMINALS,
     RECEIPTS,
+    SELECTING,
     TELLERS,
     classify_verb,
     count_namespace_words,
@@ -53,6 +54,8 @@ _NEVER_NUMBERS = find_kinds("token") | find_kinds("password")
 """Kinds of value that are no numbers: `max_tokens` is a count."""
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _PREPOSITION = re.compile(r"[^A-Za-z0-9](?:by|from|for|to|in|on|with|at|via|using)[^A-Za-z0-9]", re.IGNORECASE)
+_OF = re.compile(r"^(id|identifier|name|title|number|code)_of_(?:the_)?([A-Za-z0-9_]+)$")
+"""name_of_hotel is hotel_name."""
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 _EXAMPLE = re.compile(r"\b(such as|e\.?g\.?|for example|for instance|example|like)\b|例如", re.IGNORECASE)
 _OUTCOME = re.compile(r"\b(result|success\w*|confirm\w*|status|error|outcome|attempt|operation|whether)\b")
@@ -253,6 +256,7 @@ def _endpoint(
     virtual: bool = False,
 ) -> Endpoint:
     name = _SHORT_IDS.get(field.name.lower(), field.name) if field.name != "*" else "_".join(field.context)
+    name = _OF.sub(r"\2_\1", name)
     own = tuple(word for word in tokenize(name) if word not in FILLER) or tokenize(name)
     own = own[:-1] if own[-2:] in _ADDRESSES else own
     described = extract_distinctive_tokens(f"{field.description} {field.schema.get('title') or ''}"[:250])
@@ -328,7 +332,8 @@ def is_receipt(end: Endpoint) -> bool:
 
 def is_new(end: Endpoint, text: ToolText) -> bool:
     """True for what is not there yet: new_password, "title of the new list", the task of add_task."""
-    creates_it = text.verb == "create" and bool(end.own) and set(end.own) <= set(text.nouns)
+    selects = next(filter(is_verb, text.spoken), "") in SELECTING  # reserve_hotel(hotel): it is there already
+    creates_it = text.verb == "create" and not selects and bool(end.own) and set(end.own) <= set(text.nouns)
     return creates_it or "new" in end.own or "new" in end.described
 
 

@@ -123,7 +123,7 @@ def _backwards(pairs: CandidatePairs, fit: Any, again: Any) -> Any:
     size = np.int64(len(pairs.table.tools))
     gives_id = pairs.into("identifies") & pairs.into("required") & (fit >= NEAR) & ~again
     forth = np.unique(pairs.source[gives_id].astype(np.int64) * size + pairs.target[gives_id])
-    return np.isin(pairs.target.astype(np.int64) * size + pairs.source, forth)
+    return np.isin(pairs.target.astype(np.int64) * size + pairs.source, forth) & pairs.same_server
 
 
 def _fittest(pairs: CandidatePairs, fit: Any) -> Any:
@@ -166,7 +166,9 @@ def _coverage(pairs: CandidatePairs, fit: Any) -> dict[str, Any]:
     there = np.minimum(np.searchsorted(edges, back), max(len(edges) - 1, 0))
     return {
         "cover": share[here],
-        "back_cover": np.where(edges[there] == back, share[there], 0.0) if len(edges) else share[here],
+        "back_cover": np.where((edges[there] == back) & pairs.same_server, share[there], 0.0)
+        if len(edges)
+        else share[here],
     }
 
 

@@ -158,6 +158,8 @@ class ToolGraph(FrozenModel):
     """What execution and recordings say of links, also of those that they refuted."""
     parts: dict[str, str] | None = None
     """Server to the digest of what its part was built from (tools, settings, builder); None if nobody asked."""
+    keys: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] | None = None
+    """Server to what it could give to others, and ask of them (`toolgraph.cross_server`); None if nobody asked."""
 
     @cached_property
     def by_name(self) -> dict[str, ToolSpec]:
@@ -238,6 +240,8 @@ class ToolGraph(FrozenModel):
         head: JsonObject = {"tools": tools, "findings": list(self.findings)}
         if self.parts is not None:
             head["parts"] = self.parts
+        if self.keys is not None:
+            head["keys"] = self.keys
         tables: dict[str, Sequence[msgspec.Struct]] = {"parameters": self.parameters, "edges": self.edges}
         if self.evidence:
             tables["evidence"] = self.evidence

@@ -119,6 +119,11 @@ NOMINALS = {
 }  # fmt: skip
 """Verbs to what they make."""
 
+SELECTING = word_set("book buy reserve purchase rent play order schedule select watch visit")
+"""Verbs of tools that act on one of the things that a search has shown."""
+SELECTIONS = word_set("reservation booking purchase rental appointment order visit")
+"""What is made by choosing one of the things that a search has shown."""
+
 MEDIA: dict[str, str] = {
     "text": "text article document paragraph sentence query script keyword description instruction topic idea caption "
     "transcript summary word phrase question answer prompt sentiment string essay story input prose report content",
@@ -154,6 +159,11 @@ STOP_WORDS = (
 )
 STOP = FILLER | frozenset(map(stem, STOP_WORDS.split()))
 """Words of descriptions that say nothing of their subject."""
+
+
+def stem_words(words: str) -> tuple[str, ...]:
+    """Return the stems of the words of a text that spaces part."""
+    return tuple(map(stem, words.split()))
 
 
 @functools.lru_cache(maxsize=400_000)

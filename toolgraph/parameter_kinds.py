@@ -17,14 +17,23 @@ from trajsmith.grounding.names import CODE_WORDS
 from trajsmith.phrasing.words import stem
 from trajsmith.records import JsonObject
 from trajsmith.toolgraph.candidate_pairs import KIND, contains_any_word
-from trajsmith.toolgraph.endpoint_table import EndpointSide, EndpointTable
+from trajsmith.toolgraph.endpoint_table import EndpointTable
 from trajsmith.toolgraph.endpoints import Endpoint
 from trajsmith.toolgraph.flow_features import AUTH_WORDS, CREATE, READ
 from trajsmith.toolgraph.graph import ParameterKind, ParameterNode
-from trajsmith.toolgraph.lexicon import MANNER, ONESELF, TRUTHS, WRITTEN, YES_AND_NO
+from trajsmith.toolgraph.known_values import (
+    LOGIN,
+    SEEKING,
+    finds_persons,
+    is_asked_by_lookup,
+    is_held,
+    is_listed,
+    is_secret_key,
+)
+from trajsmith.toolgraph.lexicon import MANNER, TRUTHS, WRITTEN, YES_AND_NO
 from trajsmith.toolgraph.link_model import load_shipped_model, logistic
 from trajsmith.toolgraph.link_scoring import ScoredLinks
-from trajsmith.toolgraph.promised_outputs import PERSONAL, SELECTING, SEND, TIMES, find_first_verbs
+from trajsmith.toolgraph.promised_outputs import PERSONAL, SEND, TIMES, find_first_verbs, find_selecting
 
 KIND_PRIOR: dict[str, float] = {
     "bias": -3.0,
@@ -43,6 +52,9 @@ KIND_PRIOR: dict[str, float] = {
     "sent": -1.5,
     "resource": 2.0,
     "row": 3.0,
+    "asked": -2.0,
+    "listed": 3.5,
+    "held": -4.0,
     "known_name": 0.5,
     "named": 0.5,
     "oneself": -2.0,
@@ -60,7 +72,6 @@ KIND_PRIOR: dict[str, float] = {
 """Term to the weight that its meaning suggests; training keeps the sign and is drawn to this value."""
 _MANNER = frozenset(map(stem, MANNER))
 _WRITTEN = frozenset(map(stem, WRITTEN))
-_SECRETS = frozenset(map(stem, ("encryption", "api", "private", "secret", "license")))
 KINDS_BY_WEIGHT: tuple[ParameterKind, ...] = ("internal", "external", "other")
 SURE = 0.9
 """Fit of one name."""
@@ -101,16 +112,20 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
     own_identifier = _most(p, x["identifier"] * fresh * home * (x["oneself"] == 0), size)
     named = _most(p, plain * fresh, size)
     own = side.flags["oneself"] & side.flags["identifies"] & (own_identifier < 0.6)
-    own &= ~_finds_persons(table)[table.server[side.tool]]
+    own &= ~finds_persons(table)[table.server[side.tool]]
+    own |= side.flags["identifies"] & contains_any_word(table, LOGIN)[side.tool] & ~token
     personal = (side.kinds & (PERSONAL | KIND["person"])) > 0
-    picks = find_first_verbs(table, SELECTING)[side.tool] & ((side.kinds & KIND["name"]) > 0)
-    picked = picks & (named >= 0.8)
+    selects, by_name = find_selecting(table)[side.tool], (side.kinds & KIND["name"]) > 0
+    picked = selects & by_name & (named >= 0.8)
     declared_score = _most(p, links.score * near * ~virtual, size) * ~own
     is_id = side.flags["identifies"] | token
     coded = np.array([bool(end.own) and end.own[-1] in CODE_WORDS for end in side.endpoints], bool)
     worked = np.maximum(x["carried"], x["promise_worker"])
     makes = table.verb[side.tool] == CREATE
     flags = {name: side.flags[name].astype(float) for name in ("identifies", "required", "choice", "default")}
+    plain_value = ~side.flags["identifies"] & ~side.flags["choice"]
+    asked = is_asked_by_lookup(table) & ~by_name
+    listed = is_listed(table) & selects & makes & plain_value & ~asked & ((side.kinds & TIMES) == 0)
     row = (_most(p, plain, size) >= SURE) & _company(links) & makes
     columns = {
         "bias": np.ones(size),
@@ -121,7 +136,8 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
         "promised": _most(p, links.score * near * virtual, size) * is_id * ~own,
         "identifier": identifier * flags["identifies"] * ~own,
         "promised_id": promised_id * flags["identifies"] * ~own,
-        "promised_name": _most(p, x["promise_names"] * fresh * home, size) * flags["required"] * ~makes * ~personal,
+        "promised_name": _most(p, x["promise_names"] * fresh * home, size)
+        * (flags["required"] * ~makes * ~personal * ~find_first_verbs(table, SEEKING)[side.tool]),
         "promised_choice": _most(p, np.maximum(x["promise_select_name"], picked[p]) * fresh * home, size)
         * flags["required"],
         "token": token & (np.maximum(identifier, promised_id) > 0.5),
@@ -130,10 +146,13 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
         "sent": (table.verb[side.tool] == SEND) & side.flags["carrier"],
         "resource": _most(p, np.maximum(x["resource"], x["pipe"] > 0), size),
         "row": row * (1 - 0.5 * flags["choice"]),
+        "asked": asked & ~side.flags["identifies"],
+        "listed": listed * flags["required"],
+        "held": is_held(side),
         "known_name": named >= 0.8,
         "named": named,
         "oneself": own,
-        "personal": ((side.kinds & PERSONAL) > 0) | _is_secret_key(side),
+        "personal": ((side.kinds & PERSONAL) > 0) | is_secret_key(side),
         "chosen": (side.kinds & TIMES) > 0,
         "new": side.flags["new"],
         "control": side.flags["control"],
@@ -150,23 +169,6 @@ def compute_kind_terms(links: ScoredLinks) -> Any:
 def _is_token(table: EndpointTable) -> Any:
     """bool [parameters]: tokens are made to be passed on, also to other servers."""
     return (table.parameters.kinds & KIND["token"]) > 0
-
-
-def _is_secret_key(side: EndpointSide) -> Any:
-    """bool [parameters]: encryption_key, api_key: who calls has it."""
-    return np.array([end.own[-1:] == ("key",) and bool(_SECRETS & set(end.own)) for end in side.endpoints], bool)
-
-
-def _finds_persons(table: EndpointTable) -> Any:
-    """bool [servers]: a look-up finds the person who asks by what they know: a name, an e-mail address, a number."""
-    side, asks = table.parameters, np.zeros(len(table.tools), bool)
-    asks[side.tool[(side.kinds & (PERSONAL | KIND["person"] | KIND["name"])) > 0]] = True
-    ids = np.bincount(side.tool, side.flags["identifies"] & side.flags["required"], len(table.tools))
-    person = contains_any_word(table, tuple(map(stem, ONESELF)))
-    finders = asks & (ids == 0) & person & (table.verb == READ)
-    servers = np.zeros(int(table.server.max(initial=-1)) + 1, bool)
-    servers[table.server[finders]] = True
-    return servers
 
 
 def _most(group: Any, value: Any, size: int) -> Any:
@@ -234,8 +236,8 @@ def _beside(end: Endpoint, flags: dict[str, bool]) -> str:
         return ""  # how many guests, how many rooms: people say that
     if flags["control"]:
         return "says how to answer, not about what"
-    if not flags["required"] and flags["default"] and (flags["choice"] or head in _MANNER):
-        return "a choice with a default"
+    if not flags["required"] and flags["default"] and head in _MANNER:
+        return "a manner with a default"
     if head in _WRITTEN and not flags["choice"]:
         return "a text that is written for the call"
     return ""

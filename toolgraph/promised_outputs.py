@@ -6,6 +6,7 @@ description ("details of a user, including their reservations"), and by its sibl
 tool's one promised output, at path `$`, against one parameter; `toolgraph.link_model` weighs them.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,10 @@ import numpy as np
 from trajsmith.phrasing.words import stem
 from trajsmith.toolgraph.candidate_pairs import KIND, SPECIFIC, CandidatePairs, contains_any_word, select_last_word
 from trajsmith.toolgraph.endpoint_table import EndpointTable
-from trajsmith.toolgraph.lexicon import VERB_CLASSES, find_kinds, find_media, is_verb
+from trajsmith.toolgraph.lexicon import SELECTING, SELECTIONS, VERB_CLASSES, find_kinds, find_media, is_verb
 
 READ, CREATE, COMPUTE = (VERB_CLASSES.index(name) for name in ("read", "create", "compute"))
 SEND = VERB_CLASSES.index("send")
-SELECTING = ("book", "buy", "reserve", "purchase", "rent", "play", "order", "schedule", "select", "watch", "visit")
-"""Verbs of tools that act on one of the things that a search has shown."""
 SEARCHING = ("search", "find", "query", "lookup", "look", "browse", "discover", "list", "available")
 PERSONAL = sum(KIND[name] for name in ("email", "phone", "secret"))
 """Kinds of value that people know by heart."""
@@ -56,7 +55,7 @@ def compute_promises(pairs: CandidatePairs) -> dict[str, Any]:
 
     subject = _share_subject(pairs)
     reads = np.bincount(table.server, table.verb == READ, len(table.server))
-    selecting = find_first_verbs(table, SELECTING)[pairs.target]
+    selecting = find_selecting(table)[pairs.target]
     searching = contains_any_word(table, SEARCHING)[pairs.source] | (read & (_required_ids(table)[pairs.source] == 0))
     few = np.where(read & pairs.same_server, 1 / np.maximum(reads[table.server[pairs.source]], 1), 0.0)
     near = (subject > 0.3) | (few >= FEW)
@@ -112,10 +111,16 @@ def compute_promised_fit(x: dict[str, Any]) -> Any:
     return np.maximum.reduce([x[name] * most for name, most in ways.items()])
 
 
-def find_first_verbs(table: EndpointTable, words: tuple[str, ...]) -> Any:
+def find_first_verbs(table: EndpointTable, words: Iterable[str]) -> Any:
     """Return bool [tools]: the first verb of a name is one of these: `book_flight`, `BookRoom`, not `get_book`."""
     wanted = frozenset(map(stem, words))
     return np.array([next(filter(is_verb, text.spoken), "") in wanted for text in table.texts], bool)
+
+
+def find_selecting(table: EndpointTable) -> Any:
+    """Return bool [tools]: it acts on one of the things that a search has shown: `book_flight`, `make_reservation`."""
+    orders = np.array([bool(SELECTIONS.intersection(text.spoken)) for text in table.texts], bool)
+    return find_first_verbs(table, SELECTING) | (orders & (table.verb == CREATE))
 
 
 def _share_subject(pairs: CandidatePairs) -> Any:

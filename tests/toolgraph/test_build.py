@@ -91,7 +91,7 @@ def test_a_result_that_echoes_its_own_parameter_gives_nothing() -> None:
         pytest.param({"type": ["string", "null"]}, False, "internal", id="list-of-types"),
         pytest.param({"type": "string", "enum": ["W1", "W2"]}, True, "external", id="choice-that-a-person-makes"),
         pytest.param(
-            {"type": "string", "enum": ["W1", "W2"], "default": "W1"}, False, "other", id="choice-with-default"
+            {"type": "string", "enum": ["W1", "W2"], "default": "W1"}, False, "external", id="choice-with-default"
         ),
         pytest.param({"type": "boolean"}, True, "other", id="flag"),
         pytest.param({"type": "integer"}, True, "external", id="type-that-does-not-fit"),

@@ -53,7 +53,7 @@ def test_a_required_parameter(parameter: str, schema: dict[str, Any], expected: 
 @pytest.mark.parametrize(
     ("parameter", "schema", "expected"),
     [
-        pytest.param("colour", {"enum": ["red", "blue"], "default": "red"}, "other", id="choice-with-default"),
+        pytest.param("colour", {"enum": ["red", "blue"], "default": "red"}, "external", id="choice-with-default"),
         pytest.param("guests", {"enum": ["1", "2"], "default": "1"}, "external", id="number-with-default"),
         pytest.param("wifi", {"enum": ["yes", "no"]}, "other", id="yes-or-no"),
         pytest.param("mode", {**STRING, "default": "fast"}, "other", id="manner-with-default"),
@@ -102,3 +102,45 @@ def test_a_nested_argument_is_printed_leaf_by_leaf_and_whole() -> None:
         ("items", "internal", ["items[*].id: given"]),
         ("when", "external", ["said"]),
     ]
+
+
+SEARCH = spec("search_flights", {"origin": STRING, "day": STRING}, {"flights": {"type": "array", "items": {
+    "type": "object", "properties": {"origin": STRING, "day": STRING, "fare": STRING, "departure_time": STRING},
+}}})  # fmt: skip
+BARE_SEARCH = SEARCH.model_copy(update={"output_schema": None})
+BOOK = spec("book_flight", {"origin": STRING, "departure_time": STRING, "passengers": STRING})
+
+
+def test_what_a_search_asks_for_is_known_to_who_books() -> None:
+    for search in (SEARCH, BARE_SEARCH):
+        assert kind(BOOK, "origin", search)[0] == "external"
+
+
+def test_a_departure_comes_from_the_search_also_where_it_declares_no_outputs() -> None:
+    assert kind(BOOK, "departure_time", SEARCH)[0] == "internal"
+    assert kind(BOOK, "departure_time", BARE_SEARCH)[0] == "internal"
+    assert kind(BOOK, "departure_time")[0] == "external", "no search shows one"
+
+
+def test_who_logs_in_knows_the_id() -> None:
+    people = spec(
+        "list_users", {}, {"users": {"type": "array", "items": {"type": "object", "properties": {"id": STRING}}}}
+    )
+    assert kind(spec("message_login", {"user_id": STRING}), "user_id", people)[0] == "external"
+    assert kind(spec("send_message", {"user_id": STRING}), "user_id", people)[0] == "internal"
+
+
+def test_a_code_that_was_sent_to_a_person_is_theirs() -> None:
+    sends = spec("get_verification_code", {"email": STRING})
+    assert kind(spec("reset_password", {"verification_code": STRING}), "verification_code", sends)[0] == "external"
+
+
+def test_the_name_of_a_hotel_is_read_like_a_hotel_name() -> None:
+    search = spec("search_hotels", {"city": STRING})
+    for name in ("hotel_name", "name_of_hotel", "name_of_the_hotel"):
+        assert kind(spec("reserve_hotel", {name: STRING}), name, search)[0] == "internal"
+
+
+def test_a_name_that_is_searched_for_is_not_looked_up() -> None:
+    listing = spec("list_files", {"folder": STRING})
+    assert kind(spec("find_file", {"file_name": STRING}), "file_name", listing)[0] == "external"
