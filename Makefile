@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: attack lock locked demo test test-all test-full test-fast durations lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
+.PHONY: attack audit fuzz lock locked demo test test-all test-full test-fast durations lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -112,6 +112,15 @@ arena-demo: $(STAMPS)/train  ## Two rounds of the arena, with control arm, for a
 attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, and one table of what held
 	$(BIN)/python benchmarks/attacks.py
 
+fuzz: $(STAMPS)/dev  ## Every parser of foreign bytes fuzzed by coverage for SECONDS each (installs atheris beside)
+	$(BIN)/python -c 'import atheris' 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
+	for name in $$($(BIN)/python tests/hostile/fuzz.py --list); do $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done
+
+audit: $(STAMPS)/dev  ## Licences, known weaknesses and a bill of materials of all packages, into dist/
+	test -x .audit/bin/pip-audit || $(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit cyclonedx-bom pip-licenses
+	.audit/bin/python .ci/audit.py $(BIN)/python
+
 lock: pyproject.toml  ## Write .ci/requirements.txt anew: every package of base, dev and docs with its hashes (needs uv)
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --extra dev --extra docs -o .ci/requirements.txt
 
@@ -129,7 +138,7 @@ bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the s
 	$(BIN)/python benchmarks/verification.py
 
 clean:
-	rm -rf $(VENV) .servers .integrations dist site
+	rm -rf $(VENV) .audit .fuzz .servers .integrations dist site
 
 $(STAMPS)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

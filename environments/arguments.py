@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
@@ -12,8 +13,11 @@ from referencing.jsonschema import DRAFT202012
 from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue
+from trajsmith.records.text import to_one_line
 
 DEEPEST = 100
+LONGEST_FAULT = 500
+"""Characters of what is wrong with a value, which is repeated in it."""
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 """Keywords whose schemas look at the same value as the schema that they stand in."""
 
@@ -123,9 +127,18 @@ class ArgumentValidator:
 
     def fault(self, tool: str, arguments: JsonObject) -> str | None:
         """Return the fault of the arguments as `path: message`, or None."""
-        error = best_match(self._validators[tool].iter_errors(arguments))
-        if error is None:
-            return None
-        where = ".".join(str(part) for part in error.absolute_path)
-        message = " ".join(error.message.split())
-        return f"{where}: {message}" if where else message
+        return find_fault(self._validators[tool], arguments)
+
+
+def find_fault(validator: Validator, value: JsonValue) -> str | None:
+    """Return the fault of a value as `path: message`, or None.
+
+    Args:
+        validator: Of `compile_schema`, so that no pattern runs without end.
+    """
+    error = best_match(validator.iter_errors(value))
+    if error is None:
+        return None
+    where = ".".join(str(part) for part in error.absolute_path)
+    message = to_one_line(error.message, LONGEST_FAULT)
+    return f"{where}: {message}" if where else message

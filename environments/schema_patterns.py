@@ -20,6 +20,8 @@ from trajsmith.records import JsonObject, JsonValue
 
 BACKTRACKS = 100_000
 """Steps after which an expression with look-around or back-references counts as not matching."""
+_TRUTHS = (object(), object())
+"""What stands for false and true in a set, where Python takes them for 0 and 1."""
 _PYTHON_SYNTAX = re.compile(r"\\.|\(\?P<", re.DOTALL)
 _ECMA_SYNTAX = {"(?P<": "(?<", r"\A": "^", r"\Z": "$"}
 
@@ -44,6 +46,15 @@ def matches_pattern(pattern: str, text: str) -> bool:
 def compile_schema(schema: JsonValue) -> Validator:
     """Return a validator of the schema's dialect that loads nothing and matches patterns in bounded time."""
     return _bound_dialect(validator_for(schema, default=Draft202012Validator))(schema, registry=Registry())
+
+
+def _hashable(value: JsonValue) -> object:
+    """Return a value that is equal where JSON Schema takes two for equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return frozenset((key, _hashable(inner)) for key, inner in value.items())
+    if isinstance(value, list):
+        return tuple(_hashable(inner) for inner in value)
+    return _TRUTHS[value] if isinstance(value, bool) else value
 
 
 @functools.lru_cache
@@ -71,8 +82,13 @@ def _bound_dialect(dialect: type[Validator]) -> Callable[..., Validator]:
             schema = {"properties": {**schema.get("properties", {}), **named}}
         yield from additional(validator, rest, instance, schema)
 
+    def check_unique(validator: Any, unique: JsonValue, items: JsonValue, _: JsonObject) -> Iterator[ValidationError]:
+        if unique and isinstance(items, list) and len({_hashable(item) for item in items}) < len(items):
+            yield ValidationError(f"{items!r} has non-unique elements")
+
     checks = {
         "pattern": check_pattern,
+        "uniqueItems": check_unique,
         "patternProperties": check_pattern_properties,
         "additionalProperties": check_additional,
     }

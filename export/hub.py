@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,12 +147,19 @@ def translate_hub_errors(repo: str) -> Iterator[None]:
     except errors.HfHubHTTPError as error:
         raise _error_for_status(repo, error.response.status_code, to_one_line(error, 300)) from error
     except unreachable as error:
-        reason = to_one_line(error, 300)
+        reason = _describe(error)
         raise RunError(f"the Hub cannot be reached ({reason}): run the same command again later") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise RunError(f"disk full ({error.strerror}): free some space, then run the same command again") from error
-        raise RunError(f"push to {repo} stopped ({to_one_line(error, 300)}): run the same command again") from error
+        if error.errno is None:  # the client's own, such as a snapshot that is not there without a network
+            raise RunError(f"{repo}: {_describe(error)}: run the same command again later") from error
+        raise RunError(f"{repo} stopped ({error.strerror}): run the same command again") from error
+
+
+def _describe(error: Exception) -> str:
+    """Return the client's words on one line, without numbers of errors."""
+    return re.sub(r"\[Errno -?\d+\] ", "", to_one_line(error, 300))
 
 
 def _error_for_status(repo: str, status: int, text: str) -> InputError | RunError:
@@ -201,10 +209,13 @@ def _texts(path: Path) -> Iterator[str]:
     """The lines of a file, or the rows of a table as JSON."""
     if path.suffix == ".parquet":
         import orjson
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
 
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=64):
-            yield from (orjson.dumps(row, default=str).decode() for row in batch.to_pylist())
+        try:
+            for batch in parquet.ParquetFile(path).iter_batches(batch_size=64):
+                yield from (orjson.dumps(row, default=str).decode() for row in batch.to_pylist())
+        except (OSError, ValueError, TypeError, ArrowException) as error:
+            raise InputError(f"{path}: no whole Parquet file ({to_one_line(error, 80)}): export it again") from error
         return
     with path.open("rb") as file:
         for line in file:

@@ -31,12 +31,14 @@ from trajsmith.records import (
 )
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
     from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 NO_KEY = "none"
 CONNECT_SECONDS = 20.0
 CHECK_SECONDS = 30.0
+LONGEST_REPLY = 16 << 20
+"""Bytes of a response, unpacked; a model that writes its whole context again writes less."""
 KEEPALIVE_SECONDS = 30.0
 """A connection without a request is closed after so long."""
 
@@ -118,7 +120,7 @@ class OpenAIProvider:
 
         try:
             async with self._session.post(self._address, data=body) as answer:
-                content = await answer.read()
+                content = await _read_body(answer)
         except (ClientError, OSError) as error:
             raise self._fallen(error) from None
         if answer.status < HTTPStatus.BAD_REQUEST:
@@ -189,6 +191,22 @@ class OpenAIProvider:
     def _hide(self, text: str) -> str:
         """Redact the key in a message of a server or library."""
         return text if self._key == NO_KEY else text.replace(self._key, "[key]")
+
+
+async def _read_body(answer: "ClientResponse") -> bytes:
+    """Read a response, as long as it is no longer than any answer of a model.
+
+    Raises:
+        FailedAttempt: It is longer.
+    """
+    parts, size = list[bytes](), 0
+    async for part in answer.content.iter_any():
+        size += len(part)
+        if size > LONGEST_REPLY:
+            answer.close()
+            raise FailedAttempt("bad_reply", f"a reply of more than {LONGEST_REPLY} bytes", retryable=True)
+        parts.append(part)
+    return b"".join(parts)
 
 
 def read_key(entry: str, settings: ModelSettings) -> str:

@@ -14,7 +14,9 @@ from pathlib import Path
 import jinja2
 from jinja2 import meta
 
-from trajsmith.records import InputError, JsonObject, JsonValue, Message, hash_bytes, template_environment, to_one_line
+from trajsmith.records import InputError, JsonObject, JsonValue, Message, hash_bytes
+from trajsmith.records.template_sandbox import RENDER_ERRORS, template_environment
+from trajsmith.records.text import to_one_line
 
 SUFFIX = ".md.j2"
 ROLES = ("system", "user")
@@ -69,8 +71,9 @@ class Prompt:
 
     def _block(self, role: str, values: JsonObject) -> str:
         try:
-            return "".join(self.template.blocks[role](self.template.new_context(values)))
-        except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            block, context = self.template.blocks[role], self.template.new_context(values)
+            return self.template.environment.concat(block(context))
+        except (jinja2.TemplateError, *RENDER_ERRORS) as error:
             raise InputError(f"prompt {self.where}: {to_one_line(error)}") from error
 
 
@@ -128,7 +131,7 @@ def _read(path: Path) -> str:
 
 
 def _parse(spec: PromptSpec, where: str, text: str) -> Prompt:
-    environment = template_environment(trim_blocks=True, lstrip_blocks=True)
+    environment = template_environment(bounded=True, trim_blocks=True, lstrip_blocks=True)
     try:
         used = meta.find_undeclared_variables(environment.parse(text))
         template = environment.from_string(text)

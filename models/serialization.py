@@ -14,6 +14,9 @@ JSON_WORDS = (
     "and no code fence.\n\n"
 )
 
+MOST_VALUES = 1_000_000
+"""Values in the JSON of a reply; each costs some 60 bytes of memory."""
+
 
 def build_request_body(request: ChatRequest, settings: ModelSettings, native: bool) -> JsonObject:
     """Build the body of a chat completion request.
@@ -65,8 +68,10 @@ def parse_reply(data: bytes) -> ChatReply:
     """Parse the reply in a response body.
 
     Raises:
-        FailedAttempt: It is no JSON, has no choices or no message in them, or was filtered.
+        FailedAttempt: It is no JSON, has too many values, no choices or no message in them, or was filtered.
     """
+    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise FailedAttempt("bad_reply", f"more than {MOST_VALUES} values", retryable=True, reply=_text(data))
     try:
         body = orjson.loads(data)
     except orjson.JSONDecodeError as error:

@@ -287,8 +287,8 @@ def open_tokenizer(model: str) -> Any:
         raise InputError(f"a tokenizer needs transformers and trl: {install_command('train')}") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(model)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"model {model}: no tokenizer there ({str(error).splitlines()[0]})") from error
+    except Exception as error:  # tokenizers raises bare ones for a damaged file
+        raise InputError(f"model {model}: no tokenizer there ({_first_line(error)})") from error
     if not tokenizer.chat_template:
         raise InputError(f"model {model}: the tokenizer has no chat template; choose an instruct model")
     return tokenizer
@@ -309,9 +309,13 @@ def open_model(model: str, dtype: Any = None) -> Any:
 
     try:
         return AutoModelForCausalLM.from_pretrained(model, dtype=dtype or choose_inference_dtype(model))
-    except (OSError, ValueError, SafetensorError) as error:
-        cause = str(error).splitlines()[0]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
+        cause = _first_line(error)
         raise InputError(f"{model}: no whole model there ({cause}); train it again or name a checkpoint") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def add_response_template(tokenizer: Any, name: str) -> Any:

@@ -11,7 +11,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from trajsmith.phrasing import value_formatting
 from trajsmith.phrasing.languages import get_language
-from trajsmith.records import InputError, template_environment
+from trajsmith.records import InputError
+from trajsmith.records.template_sandbox import RENDER_ERRORS, template_environment
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
@@ -19,11 +20,6 @@ _STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
 """A full stop after a quotation that has one."""
 _BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
 _INNER_LIST = re.compile(r"[,;]|:(?!\d)|\b(?:and|und)\b")
-
-
-MOST_LOOPS = 2
-ENDLESS_FILTERS = ("center", "indent", "batch", "slice", "wordwrap", "urlize", "tojson", "pprint")
-"""Filters of Jinja2 that can make a text of any length, and others that no phrase needs."""
 
 
 class PhraseUndefined(StrictUndefined):
@@ -42,6 +38,7 @@ def _rows(context: Context, rows: Sequence[Any], entity: str) -> str:
 
 def _environment() -> ImmutableSandboxedEnvironment:
     environment = template_environment(
+        bounded=True,
         variable_start_string="{",
         variable_end_string="}",
         undefined=PhraseUndefined,
@@ -61,9 +58,6 @@ def _environment() -> ImmutableSandboxedEnvironment:
         "dat": lambda phrase: get_language().grammar.to_dative(str(phrase)),
         "lookup": lambda value, table: table.get(str(value), value),
     }
-    environment.globals.clear()  # `range` and the like: what a template loops over is data
-    for name in ENDLESS_FILTERS:
-        del environment.filters[name]
     environment.filters.update(filters)
     environment.filters["rows"] = _rows
     return environment
@@ -75,41 +69,9 @@ _ENVIRONMENT = _environment()
 @functools.cache
 def _compile_template(template: str) -> Template:
     try:
-        tree = _ENVIRONMENT.parse(template)
-        _check_bounded(tree, template)
-        return Template.from_code(_ENVIRONMENT, _ENVIRONMENT.compile(tree), _ENVIRONMENT.make_globals(None), None)
+        return _ENVIRONMENT.from_string(template)
     except TemplateError as error:
         raise InputError(f"phrase template {template!r}: {error}") from error
-
-
-def _check_bounded(node: nodes.Node, template: str, loops: int = 0) -> None:
-    """Refuse what could run without end or fill the memory; phrases come with environments of others.
-
-    Raises:
-        InputError: Loops stand too deep inside each other, a text is multiplied, or there is a power or a macro.
-    """
-    if isinstance(node, nodes.Pow | nodes.Macro | nodes.CallBlock | nodes.Include | nodes.Import | nodes.FromImport):
-        raise InputError(f"phrase template {template!r}: {type(node).__name__.lower()} is not for phrases")
-    if isinstance(node, nodes.Mul) and any(
-        isinstance(side, nodes.Const | nodes.TemplateData | nodes.List | nodes.Tuple) and not _is_small(side)
-        for side in (node.left, node.right)
-    ):
-        raise InputError(f"phrase template {template!r}: it multiplies a text or by a large number")
-    if isinstance(node, nodes.Filter) and node.name == "format" and not _is_short_format(node.node):
-        raise InputError(f"phrase template {template!r}: write the form of |format as text, with widths below 100")
-    loops += isinstance(node, nodes.For)
-    if loops > MOST_LOOPS:
-        raise InputError(f"phrase template {template!r}: more than {MOST_LOOPS} loops inside each other")
-    for child in node.iter_child_nodes():
-        _check_bounded(child, template, loops)
-
-
-def _is_small(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Const) and isinstance(node.value, int | float) and abs(node.value) <= 1_000_000
-
-
-def _is_short_format(node: nodes.Node | None) -> bool:
-    return isinstance(node, nodes.Const) and not re.search(r"\d{3}|\*", str(node.value))
 
 
 @functools.cache
@@ -143,7 +105,7 @@ def render_phrase(template: str, values: dict[str, Any]) -> str | None:
     if pieces is None:
         try:
             text = _compile_template(template).render(values)
-        except (TemplateError, TypeError, ValueError, KeyError, IndexError):
+        except (TemplateError, *RENDER_ERRORS):
             return None
     elif any(name not in values for name in pieces[1::2]):
         return None

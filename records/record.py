@@ -1,12 +1,15 @@
 """Base of all records: frozen, closed, named by their content."""
 
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from trajsmith.records.canonical import content_hash
 from trajsmith.records.errors import InputError
+
+Stored = TypeVar("Stored", bound=BaseModel)
 
 
 class FrozenModel(BaseModel):
@@ -67,6 +70,20 @@ class Record(FrozenModel):
         for name in ("id", *cls.VOLATILE):
             content.pop(name, None)
         return f"{cls.PREFIX}_{content_hash(content, 16)}"
+
+
+def read_stored(path: Path, model: type[Stored]) -> Stored:
+    """Read a JSON file of this program as a model.
+
+    Raises:
+        InputError: It cannot be read, or is not what the program wrote.
+    """
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise InputError(f"{path} was changed: {format_first_error(error)}") from error
 
 
 def format_first_error(error: ValidationError) -> str:

@@ -13,6 +13,7 @@ columns in turn.
 """
 
 import gzip
+import io
 import typing
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,9 @@ from trajsmith.records import JsonObject, open_whole_file
 
 VERSION = 1
 GZIP = b"\x1f\x8b"
+MOST_GROWTH = 100
+"""Times that unpacking may make a file larger, beyond `FREE_BYTES`; graphs grow about twentyfold."""
+FREE_BYTES = 64 << 20
 
 
 def write(path: Path, data: bytes) -> None:
@@ -45,14 +49,27 @@ def read(path: Path) -> JsonObject:
     """
     raw = path.read_bytes()
     try:
-        data = orjson.loads(gzip.decompress(raw) if raw.startswith(GZIP) else raw)
-    except (EOFError, zlib.error) as error:
+        data = orjson.loads(_unpack_file(raw) if raw.startswith(GZIP) else raw)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"the packed file is torn: {error}") from error
     except orjson.JSONDecodeError as error:
         raise ValueError(f"Invalid JSON: {error}") from error
     if not isinstance(data, dict):
         raise ValueError("Invalid JSON: no object")
     return data
+
+
+def _unpack_file(raw: bytes) -> bytes:
+    """Unpack a file in parts, so that one that was made to fill the memory stops at a size."""
+    limit = max(FREE_BYTES, MOST_GROWTH * len(raw))
+    parts, size = list[bytes](), 0
+    with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+        while part := file.read(1 << 20):
+            size += len(part)
+            if size > limit:
+                raise ValueError(f"it unpacks to more than {limit >> 20} MB")
+            parts.append(part)
+    return b"".join(parts)
 
 
 def is_packed(data: JsonObject) -> bool:

@@ -31,6 +31,8 @@ def export_gguf(folder: Path, file: Path) -> None:
         RunError: The disk is full.
     """
     require_gguf("trajsmith models export-gguf")
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} holds no checkpoint: there is no config.json")
     import torch
     from gguf import MODEL_ARCH_NAMES, GGUFWriter, get_tensor_name_map
 

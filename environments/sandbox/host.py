@@ -13,6 +13,7 @@ from trajsmith.environments.programs import find_loader
 from trajsmith.environments.sandbox.codec import Reply, ReplyCodec, SizeLimits
 from trajsmith.environments.sandbox.connection import WorkerConnection, WorkerLost
 from trajsmith.environments.sandbox.forking import ForkRefused, PlayForker, await_lock, read_pid
+from trajsmith.environments.sandbox.limits import choose_user
 from trajsmith.environments.sandbox.memory_watch import MemoryWatch
 from trajsmith.environments.sandbox.serialization import ReplyStatus, WorkerOp
 from trajsmith.environments.sandbox.settings import SandboxSettings
@@ -37,8 +38,6 @@ LAYERS: dict[str, frozenset[str]] = {
     "unsafe": frozenset({"pdeathsig"}),
 }
 """What each mode applies; see docs/sandbox.md."""
-_FIRST_UID = 61_000
-_UIDS = 4_000
 _DYING = 64
 """Processes beyond the allowed ones: the worker itself, and plays that have been killed and are not gone yet."""
 _LOCK_SECONDS = 30.0
@@ -120,7 +119,7 @@ class WorkerHost:
         self._layers = LAYERS[settings.mode] - set(settings.allow_missing) if layers is None else layers
         loader = find_loader(kind).partition(":")[0]
         imports = tuple(sorted({*settings.imports, loader}))
-        self._zygote_options = ZygoteOptions(self._layers & {"namespaces"}, imports, hash_seed)
+        self._zygote_options = ZygoteOptions(self._layers & {"namespaces"}, imports, hash_seed, settings.provider)
         self._main: WorkerConnection | None = None
         self._spec: EnvironmentSpec | None = None
         self._starting: asyncio.Lock | None = None
@@ -306,7 +305,7 @@ class WorkerHost:
     def _limits(self) -> dict[str, int | None]:
         return {
             "memory_bytes": self.settings.memory_mb << 20,
-            "uid": _FIRST_UID + next(_workers) % _UIDS,
+            "uid": choose_user(next(_workers)),
             "processes": self.settings.processes + _DYING,
             "cpu_seconds": self.settings.session_seconds if self.own_process else None,
         }

@@ -7,6 +7,7 @@ import signal
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from trajsmith.environments.sandbox.syscalls import LayerMissing, failure, libc, prctl
@@ -19,6 +20,12 @@ _CAPABILITY_WORDS = struct.Struct("=6I")
 """Effective, permitted, inheritable: the low words, then the high ones."""
 CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 5, 6, 7, 8
 _MIB = 1 << 20
+USERS = 4096
+"""Users of workers; the last one is that of a zygote in namespaces."""
+_FREE_USERS, _NARROW_USERS = 70_000, 60_578
+"""First users that nobody else gives away: systemd has 61184 to 65519 for its own services, and sub-users begin at
+100000. A container whose users end at 65535 has the 606 that systemd leaves free below its own."""
+_NARROW_COUNT = 606
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,7 @@ class WorkerLimits:
     """Highest file descriptor."""
     cpu_seconds: int | None = None
     """CPU time of a whole process, after which the kernel kills it; each play has its own."""
-    uid: int = 61000
+    uid: int = _FREE_USERS
     """User and group of the process where it may choose: a base, plus the number of the worker."""
     processes: int = 1024
     """Sessions that the zygote of an environment may have at a time; a worker may have no process beside itself."""
@@ -62,6 +69,25 @@ def keep_capabilities(*numbers: int) -> None:
     low, high = bits & 0xFFFFFFFF, bits >> 32
     if libc().capset(_CAPABILITY_HEADER, _CAPABILITY_WORDS.pack(low, low, 0, high, high, 0)) != 0:
         raise failure("capset")
+
+
+@cache
+def list_users() -> range:
+    """Return the users that workers may become here, if this process may choose one."""
+    first, last = _FREE_USERS, _FREE_USERS + USERS
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            inside, _, count = map(int, line.split())
+            if inside <= first and last <= inside + count:
+                return range(first, last)
+        return range(_NARROW_USERS, _NARROW_USERS + _NARROW_COUNT)
+    return range(first, last)
+
+
+def choose_user(number: int) -> int:
+    """Return the user of the worker of this number; programs that run at the same time begin at different places."""
+    users = list_users()
+    return users[(os.getpid() * 61 + number) % (len(users) - 1)]
 
 
 def become_user(uid: int) -> bool:

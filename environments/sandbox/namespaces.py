@@ -17,11 +17,9 @@ _BARE = _NO_SUID | _NO_DEVICES | _NO_EXEC
 _TMPFS = b"size=4k,nr_inodes=8,mode=555"
 _PLACES = ("/tmp", "/run", "/proc")
 """Folders to mount the new root on; it is gone from them in the next step."""
-USERS = 4096
-"""Users of a zygote that root starts: workers, and the zygote itself, which takes the last one."""
 
 
-def enter_namespaces(uid_out: int = 61000, gid_out: int = 61000, count: int = USERS) -> None:
+def enter_namespaces() -> None:
     """Go on in namespaces of its own, as another process, with an empty read-only root and no network.
 
     The zygote calls this once, after its imports and before it forks a worker, and goes on afterwards as if nothing
@@ -30,17 +28,15 @@ def enter_namespaces(uid_out: int = 61000, gid_out: int = 61000, count: int = US
     code. Each of the two is killed when its own parent ends. File descriptors stay open in the child only. After
     it no file can be opened, `/dev/null` included: open what workers need before. The child must wait for orphans.
 
-    Args:
-        uid_out: Where root starts it: first of `count` users that processes inside have, by the same numbers as
-            outside. An ordinary user stays who it is.
-        gid_out: The same for groups.
-        count: How many; a worker's `Limits.uid` is within, the last one is the zygote's.
+    Where root starts it, processes inside have the users of `limits.list_users`, by the same numbers as outside; the
+    zygote takes the last one. An ordinary user stays who it is.
 
     Raises:
         LayerMissing: The machine does not allow it; the process is as it was, but for namespaces half entered.
     """
     try:
-        capabilities = _unshare(uid_out, gid_out, count)
+        users = limits.list_users()
+        capabilities = _unshare(users[0], users[0], len(users))
         _empty_root()
     except OSError as error:
         raise LayerMissing("namespaces", describe_missing(error)) from error

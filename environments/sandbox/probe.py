@@ -23,7 +23,6 @@ Name = Literal[
     "architecture", "kernel", "seccomp", "notifications", "landlock", "rlimits", "uid", "pidfd", "cpu_timer",
     "namespaces", "cgroup_memory",
 ]  # fmt: skip
-_TRIAL_UID = 61000
 _ROOM = 512 << 20
 """Bytes that a trial may take beyond what this process has."""
 _DEFAULT: tuple[Name, ...] = (
@@ -219,12 +218,13 @@ def _own_memory() -> int:
 
 
 def _trial_limits() -> lockdown.WorkerLimits:
-    return lockdown.WorkerLimits(memory_bytes=_own_memory() + _ROOM, uid=_TRIAL_UID)
+    return lockdown.WorkerLimits(memory_bytes=_own_memory() + _ROOM, uid=limits.list_users()[0])
 
 
 def _uid() -> str:
-    if limits.become_user(_TRIAL_UID):
-        return f"workers get users from {_TRIAL_UID} on"
+    users = limits.list_users()
+    if limits.become_user(users[0]):
+        return f"workers get users {users[0]} to {users[-1]}"
     if os.geteuid() == 0:
         raise LayerMissing(
             "uid",

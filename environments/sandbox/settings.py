@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
+from trajsmith.environments.sandbox.launchers import SANDBOXES
 from trajsmith.records import FrozenModel
 
 Mode = Literal["default", "strict", "unsafe"]
@@ -21,6 +22,8 @@ class SandboxSettings(FrozenModel):
     mode: Mode = "default"
     """`default`: locked-down processes, one for every play. `strict`: the same in namespaces of their own, on an empty
     root. `unsafe`: processes without any lock, for development; it is written into the run and the dataset card."""
+    provider: Annotated[str, AfterValidator(SANDBOXES.check_name)] = "built_in"
+    """What starts the workers: `built_in`, `bubblewrap`, or one of a plug-in (`trajsmith.sandbox_providers`)."""
     call_seconds: PositiveFloat = 1.0
     """CPU seconds that a call may take."""
     load_seconds: PositiveFloat = 10.0

@@ -13,6 +13,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 
+from trajsmith.environments.sandbox.launchers import SANDBOXES
 from trajsmith.environments.sandbox.serialization import PROGRESS
 from trajsmith.records import InputError, RunError
 
@@ -53,6 +54,7 @@ class ZygoteOptions:
     layers: frozenset[str]
     imports: tuple[str, ...] = ()
     hash_seed: int = 0
+    provider: str = "built_in"
 
 
 class ZygoteProcess:
@@ -68,8 +70,9 @@ class ZygoteProcess:
         wanted: dict[str, object] = {"layers": sorted(options.layers), "imports": list(options.imports)}
         wanted["parent"] = threading.current_thread() is threading.main_thread()
         wanted["path"] = [path for path in sys.path if path]
+        command = [sys.executable, "-s", "-S", "-P", "-B", "-c", _MAIN, str(theirs.fileno()), json.dumps(wanted)]
         self._process = subprocess.Popen(
-            [sys.executable, "-s", "-S", "-P", "-B", "-c", _MAIN, str(theirs.fileno()), json.dumps(wanted)],
+            SANDBOXES.get(options.provider)(command),
             env={"PYTHONHASHSEED": str(options.hash_seed)}, pass_fds=[theirs.fileno()], cwd="/",
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip

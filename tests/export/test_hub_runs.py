@@ -8,7 +8,7 @@ import pytest
 from hub_server import serve
 
 import trajsmith as ts
-from trajsmith.pipeline.hub_runs import check_foreign_config
+from trajsmith.pipeline.hub_runs import check_foreign_config, fetch_run
 from trajsmith.records import InputError
 
 CONFIG = {
@@ -117,3 +117,21 @@ def test_a_configuration_of_tasks_has_no_other_settings(tmp_path):
     file.write_text(file.read_text() + "models: {a: {provider: openai, model: m}}\n")
     with pytest.raises(InputError, match="has settings that others' tasks may not have"):
         check_foreign_config(file, "me/rows")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "hub:a/b@x/../../../y",
+        "hub:a/b@\x00",
+        "hub:a/b@\x1b[31m",
+        "hub:a/b@" + "y" * 300,
+        "hub:a b/c",
+        "hub:../b",
+        "hub:a/..",
+    ],
+)
+def test_a_reference_cannot_lead_out_of_its_folder(reference):
+    with pytest.raises(InputError) as error:
+        fetch_run(reference)
+    assert str(error.value).isprintable() and len(str(error.value)) < 500

@@ -3,7 +3,8 @@
  * FAULT_ROOT  folder below which calls count
  * FAULT_AT    which of them fails, from 1; none if it is 0 or unset
  * FAULT_KIND  an errno as a number, "short" (half of the data is written), "kill" (the process dies before the call),
- *             or "torn" (half of the data is written, then the process dies)
+ *             "torn" (half of the data is written, then the process dies), or "forward" or "backward": from then on the
+ *             clock of the day is ten years off
  * FAULT_STAY  set: all later calls fail as well, as on a disk that stays full
  * FAULT_LOG   file that gets a line for each call that counts
  */
@@ -18,11 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 static int calls;
 static int inside;
+static time_t shift;
 
 static int below(const char *path) {
     const char *root = getenv("FAULT_ROOT");
@@ -60,6 +64,10 @@ static int fails(const char *name) {
     int wanted = at ? atoi(at) : 0;
     if (!wanted || !kind || number < wanted || (number > wanted && !getenv("FAULT_STAY"))) return 0;
     if (!strcmp(kind, "kill")) { kill(getpid(), SIGKILL); pause(); }
+    if (!strcmp(kind, "forward") || !strcmp(kind, "backward")) {
+        shift = (kind[0] == 'f' ? 1 : -1) * (time_t)(3650 * 86400);
+        return 0;
+    }
     if (!strcmp(kind, "torn")) return 3;
     if (!strcmp(kind, "short")) return 2;
     errno = atoi(kind);
@@ -105,6 +113,25 @@ int renameat(int a, const char *old, int b, const char *new) {
 }
 int mkdir(const char *path, mode_t mode) { REAL(mkdir); CHANGING(mkdir, below_at(AT_FDCWD, path), real(path, mode)); }
 int unlink(const char *path) { REAL(unlink); CHANGING(unlink, below_at(AT_FDCWD, path), real(path)); }
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    REAL(clock_gettime);
+    int outcome = real(clock, now);
+    if (!outcome && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += shift;
+    return outcome;
+}
+int gettimeofday(struct timeval *now, void *zone) {
+    REAL(gettimeofday);
+    int outcome = real(now, zone);
+    if (!outcome) now->tv_sec += shift;
+    return outcome;
+}
+time_t time(time_t *kept) {
+    REAL(time);
+    time_t now = real(0) + shift;
+    if (kept) *kept = now;
+    return now;
+}
 
 #define OPENING(name, folder, call) \
     mode_t mode = 0; \

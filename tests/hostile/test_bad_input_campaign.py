@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import command_cases
 import config_cases
 import file_cases
 import option_cases
@@ -19,7 +20,7 @@ SAMPLE = 40
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("family", ["configurations", "options", "files", "runs"])
+@pytest.mark.parametrize("family", ["configurations", "options", "files", "runs", "commands"])
 def test_bad_input_ends_in_one_line(
     family: str, finished: Path, tmp_path: Path, full: bool, record_property: Callable[[str, object], None]
 ) -> None:
@@ -27,6 +28,7 @@ def test_bad_input_ends_in_one_line(
         "configurations": lambda: config_cases.make_cases(full),
         "options": lambda: option_cases.make_cases(full),
         "files": lambda: file_cases.make_cases(full),
+        "commands": lambda: command_cases.make_cases(full),
         "runs": lambda: run_cases.make_cases(full, run=finished),
     }
     cases = list(made[family]())

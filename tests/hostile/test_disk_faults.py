@@ -1,13 +1,15 @@
 """A disk that fails in the middle of a run: one line, and a resumed run has what an undisturbed one has.
 
 A preloaded library makes one call below the run directory fail: no space, an I/O error, a short write, or the end of
-the process before the call or in the middle of a write. See disk_faults.c.
+the process before the call or in the middle of a write; or the clock jumps by ten years. See disk_faults.c.
 """
 
 import errno
+import os
 import random
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +23,7 @@ CONFIG = (
     "name: tiny\nseed: 1\nenvironments:\n  - {library: bank, states: {small: 1}}\nsample: {count: 4, length: [3, 4]}\n"
 )
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT, errno.EMFILE)
-KINDS = (*map(str, ERRORS), "short", "kill", "torn")
+KINDS = (*map(str, ERRORS), "short", "kill", "torn", "forward", "backward")
 FAULTS = 12, 200
 """Faults that are tried, and with --full."""
 
@@ -91,6 +93,16 @@ def test_random_faults_of_the_disk_lose_and_double_nothing(
     record_property("cases", times)
     record_property("not_held", len(bad))
     assert not bad, "\n".join(bad)
+
+
+def test_the_clock_jumps_when_it_is_told_to(library: Path, tmp_path: Path) -> None:
+    write = f"open({str(tmp_path / 'x')!r}, 'w').close()"
+    code = f"import time; began = time.time(); {write}; print(round((time.time() - began) / 86400))"
+    environment = {**os.environ, "LD_PRELOAD": str(library), "FAULT_ROOT": str(tmp_path), "FAULT_AT": "1"}
+    for kind, days in (("forward", "3650"), ("backward", "-3650")):
+        told = {**environment, "FAULT_KIND": kind}
+        done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == days
 
 
 def test_the_library_fails_when_it_is_told_to(library: Path, tmp_path: Path) -> None:

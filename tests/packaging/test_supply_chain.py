@@ -17,6 +17,59 @@ def read_lock() -> dict[str, str]:
     return dict(re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==(\S+) \\$", LOCK.read_text(), re.M))
 
 
+STUB = """\
+#!{python}
+import json, sys
+name, arguments = sys.argv[0].rpartition("/")[2], sys.argv[1:]
+if name == "pip-licenses":
+    packages = {{"a 1": "MIT", "b 2": "{licence}"}}
+    print(json.dumps([{{"Name": one[0], "Version": one[2], "License": packages[one]}} for one in packages]))
+elif name == "cyclonedx-py":
+    open(arguments[arguments.index("-o") + 1], "w").write(json.dumps({{"components": [{{"name": "a"}}]}}))
+else:
+    print({audit!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("licence", "audit", "options", "code", "says"),
+    [
+        (
+            "BSD-3-Clause",
+            '{"dependencies": [{"name": "a", "version": "1", "vulns": []}]}',
+            [],
+            0,
+            "0 (1 of 1 packages)",
+        ),
+        ("GPL-3.0", '{"dependencies": []}', [], 1, "error: licence of b 2: GPL-3.0"),
+        ("MIT", '{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1"}]}]}', [], 1, "a 1: CVE-1"),
+        ("MIT", '{"dependencies": [{"name": "a", "skip_reason": "not found"}]}', [], 0, "not asked"),
+        (
+            "MIT",
+            '{"dependencies": [{"name": "a", "skip_reason": "not found"}]}',
+            ["--online"],
+            1,
+            "error: weaknesses: not",
+        ),
+        ("MIT", "no network", ["--online"], 1, "error: weaknesses: not asked"),
+    ],
+    ids=["clean", "licence", "weakness", "unreachable", "must reach", "broken"],
+)
+def test_the_audit_finds_licences_and_weaknesses(
+    tmp_path: Path, licence: str, audit: str, options: list[str], code: int, says: str
+) -> None:
+    """With stubs of the programs that it runs: the service that knows weaknesses is not there in tests."""
+    for name in ("pip-licenses", "cyclonedx-py", "pip-audit"):
+        (tmp_path / name).write_text(STUB.format(python=sys.executable, licence=licence, audit=audit))
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "python").symlink_to(sys.executable)
+    command = [tmp_path / "python", ROOT / ".ci" / "audit.py", sys.executable, "--out", tmp_path / "dist", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert says in done.stdout + done.stderr
+    assert (tmp_path / "dist" / "sbom.cdx.json").is_file() and (tmp_path / "dist" / "licences.json").is_file()
+
+
 def test_every_package_of_the_lock_has_hashes() -> None:
     blocks = re.split(r"\n(?=\S)", LOCK.read_text().strip())
     assert len(blocks) == len(read_lock()) > 80

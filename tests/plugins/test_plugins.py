@@ -21,6 +21,7 @@ ENTRIES = {
     "samplers": {"shallow": "garden_plugin.shallow"},
     "roles": {"gardener": "garden_plugin.gardener"},
     "engines": {"noted": "garden_plugin.noted"},
+    "sandbox_providers": {"plain": "garden_plugin.plain"},
     "benchmarks": {"watering": "garden_plugin.watering"},
 }
 RUN = """
@@ -29,7 +30,7 @@ seed: 5
 run: {run}
 environments:
   - {{library: garden, states: {{small: 1}}}}
-  - {{orchard: {{trees: [Apple, Pear, Plum]}}, states: {{small: 1}}}}
+  - {{orchard: {{trees: [Apple, Pear, Plum]}}, states: {{small: 1}}, sandbox: {{provider: plain}}}}
 sample: {{count: 8, length: [2, 2], method: shallow}}
 ground: {{min_calls: 1}}
 vary: {{rates: {{other_words: 1.0}}}}

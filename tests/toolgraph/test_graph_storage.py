@@ -1,7 +1,9 @@
 """The graph's file: what goes in comes out, whatever its form, and a bad file says why."""
 
 import gzip
+import resource
 import xml.etree.ElementTree as ET
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -206,3 +208,19 @@ def test_a_file_that_cannot_be_written_whole_leaves_what_was_there(tmp_path: Pat
         file.write(b"half")
         raise OSError("disk full")
     assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"graph.json": b"before"}
+
+
+def test_a_file_that_unpacks_without_end_is_refused_in_little_memory(tmp_path):
+    packer = zlib.compressobj(wbits=31)
+    parts = [packer.compress(b" " * (1 << 20)) for _ in range(200)]
+    (tmp_path / "graph.json.gz").write_bytes(b"".join([*parts, packer.flush()]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match="unpacks to more than 64 MB"):
+        storage.read(tmp_path / "graph.json.gz")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+
+
+def test_a_torn_packed_file_is_named(tmp_path):
+    (tmp_path / "graph.json.gz").write_bytes(b"\x1f\x8bnot gzip at all")
+    with pytest.raises(ValueError, match="torn"):
+        storage.read(tmp_path / "graph.json.gz")

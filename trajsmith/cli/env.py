@@ -10,7 +10,7 @@ from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
-from trajsmith.records import RunError
+from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
     from trajsmith.records import EnvironmentSpec
@@ -69,11 +69,27 @@ def show(
 @app.command()
 def probe(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    attack: Annotated[
+        bool, typer.Option("--attack", help="Make attacks on this machine from inside the sandbox, and say what held.")
+    ] = False,
+    mode: Annotated[str, typer.Option("--mode", help="With --attack: default, strict, or unsafe to see them work.")] = (
+        "default"
+    ),
+    provider: Annotated[
+        str, typer.Option("--provider", help="With --attack: what starts the workers: built_in, bubblewrap.")
+    ] = "built_in",
 ) -> None:
     """Try what this machine offers to the sandbox, and say which of its modes work here.
 
-    Exit code 1 if mode `default` does not.
+    With --attack: code that reads and changes files, looks for keys, calls listeners, starts processes, changes other
+    plays and floods its parent is run in the sandbox, and what it achieved is judged from outside (15 s). The files,
+    listeners and keys are made for it.
+
+    Exit code 1 if mode `default` does not work, or an attack was not stopped.
     """
+    if attack:
+        _attack(mode, provider, json)
+        return
     from trajsmith.environments.sandbox.probe import probe as tried
     from trajsmith.environments.sandbox.probe import render
 
@@ -84,6 +100,35 @@ def probe(
         out.print(render(report))
     if not report.modes["default"].works:
         raise RunError(f"sandbox mode default does not work here: {report.modes['default'].message}")
+
+
+def _attack(mode: str, provider: str, json: bool) -> None:
+    from trajsmith.environments.sandbox.attack_suite import run_attacks_here
+    from trajsmith.environments.sandbox.launchers import SANDBOXES
+    from trajsmith.environments.sandbox.settings import MODES
+
+    if mode not in MODES:
+        raise InputError(f"--mode {mode!a}: one of {', '.join(MODES)}")
+    try:
+        SANDBOXES.check_name(provider)
+    except ValueError as error:
+        raise InputError(f"--provider: {error}") from error
+    report = run_attacks_here(mode, provider)
+    through = [one for one in report.outcomes if one.harm]
+    if json:
+        typer.echo(report.model_dump_json(indent=2))
+    else:
+        table = Table("attacks on", "tried", "stopped", "not stopped", title=f"mode {mode}, provider {provider}")
+        for kind, (tried, harmful) in report.count().items():
+            table.add_row(kind, str(tried), str(tried - harmful), str(harmful))
+        out.print(table)
+        for one in through:
+            print_line(f"not stopped: {one.name} ({one.kind}, while a {one.when}): {'; '.join(one.harm)}")
+        print_line(
+            f"a play costs {report.play_ms:.0f} ms to open and close, a call {report.call_us:.0f} us (wall time)"
+        )
+    if through:
+        raise RunError(f"{len(through)} of {len(report.outcomes)} attacks were not stopped in mode {mode}")
 
 
 def _tools(spec: "EnvironmentSpec") -> Table:

@@ -73,7 +73,7 @@ def serve(
         raise InputError(f"--actor is assistant or user, not {actor!r}")
     if sandbox is not None and sandbox not in MODES:
         raise InputError(f"--sandbox is one of {', '.join(MODES)}, not {sandbox!r}")
-    if idle <= 0 or sessions <= 0:
+    if not idle > 0 or sessions <= 0:  # NaN is not more than 0 either
         raise InputError("--idle and --sessions must be more than 0")
     start = {"seed": seed, "state": read_state(state), "actor": cast("Actor", actor), "admin": admin}
     if openenv is None and http is None:

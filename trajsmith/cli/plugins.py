@@ -21,6 +21,7 @@ REGISTRIES = {
     "samplers": "trajsmith.toolgraph.settings:SAMPLERS",
     "roles": "trajsmith.usersim.players:DIALOGUE_ROLES",
     "engines": "trajsmith.pipeline.engine:ENGINES",
+    "sandbox_providers": "trajsmith.environments.sandbox.launchers:SANDBOXES",
     "trainers": "trajsmith.pipeline.arena_trainers:TRAINERS",
     "benchmarks": "trajsmith.evals.benchmarks:BENCHMARKS",
     "suites": "trajsmith.evals.suites:SUITES",

@@ -9,7 +9,9 @@ from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
-from trajsmith.records import EnvironmentSpec, InputError, JsonObject, count_records
+from trajsmith.records import EnvironmentSpec, InputError, JsonObject
+from trajsmith.records.journal import count_records
+from trajsmith.records.record import read_stored
 from trajsmith.verify.dialogue_audit import FAULT_KINDS, AuditContext, DialogueFault, find_dialogue_faults
 
 EXAMPLES = 5
@@ -102,9 +104,9 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
 def _load_environment(run: RunDirectory, name: str) -> tuple[EnvironmentSpec, Wording]:
     spec = EnvironmentSpec.from_line(run.file(f"environments/{name}.json").read_bytes(), name)
     phrases = run.file(f"environments/{name}.phrases.json")
-    book = Phrasebook.model_validate_json(phrases.read_bytes()) if phrases.is_file() else Phrasebook()
+    book = read_stored(phrases, Phrasebook) if phrases.is_file() else Phrasebook()
     stories = run.file(f"environments/{name}.scenarios.json")
-    scenarios = ScenarioBook.model_validate_json(stories.read_bytes()) if stories.is_file() else None
+    scenarios = read_stored(stories, ScenarioBook) if stories.is_file() else None
     return spec, Wording(book, spec.tools, scenarios)
 
 

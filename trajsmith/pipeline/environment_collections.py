@@ -13,6 +13,7 @@ from trajsmith.environments.sources import EnvironmentSettings, expand_settings,
 from trajsmith.pipeline.environment_references import find_named_entries
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.records import EnvironmentSpec, InputError, TrajsmithError
+from trajsmith.records.record import read_stored
 
 if TYPE_CHECKING:
     from trajsmith.envgen.growth.environment_shape import Encoder
@@ -105,7 +106,7 @@ def _entries(reference: str, scores: dict[str, float]) -> list[EnvironmentSettin
 
     entries = []
     for file in manifests:
-        record = GenerationResult.model_validate_json(file.read_bytes())
+        record = read_stored(file, GenerationResult)
         if record.accepted:
             entries.append(EnvironmentSettings(python=str(file.parent / f"{record.name}.py")))
             if record.score is not None:

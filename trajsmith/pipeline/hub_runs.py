@@ -1,5 +1,6 @@
 """Runs in dataset repositories of the Hub: `hub:owner/name` stands for a run directory."""
 
+import re
 from pathlib import Path
 
 from trajsmith.environments.sandbox.settings import SandboxSettings
@@ -7,6 +8,9 @@ from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
 from trajsmith.pipeline.run_directory import HUB, RunDirectory
 from trajsmith.records import InputError
+
+_REVISION = re.compile(r"(?:(?!\.\.)[\w.\-/]){0,200}")
+"""What may stand in a folder's name: no step up, no control characters."""
 
 
 def open_run(path: Path | str) -> RunDirectory:
@@ -32,9 +36,13 @@ def fetch_run(path: Path | str) -> Path:
     from huggingface_hub import constants, snapshot_download
 
     repo, _, revision = str(path).removeprefix(HUB).partition("@")
-    if repo.count("/") != 1:
+    if not _REVISION.fullmatch(revision):
+        raise InputError(f"{revision[:80]!a} is no revision of a repository: write a branch, a tag or a commit")
+    if repo.count("/") != 1 or not _REVISION.fullmatch(repo):
         raise InputError(f"{path}: write the repository as {HUB}owner/name")
-    folder = Path(constants.HF_HOME) / "trajsmith" / f"{repo.replace('/', '--')}@{revision or 'main'}"
+    folder = (
+        Path(constants.HF_HOME) / "trajsmith" / f"{repo.replace('/', '--')}@{(revision or 'main').replace('/', '--')}"
+    )
     pattern = f"{TASKS_OF_DATASET}/*"
     with translate_hub_errors(repo):
         snapshot_download(

@@ -6,12 +6,13 @@ the engine runs. So every connection has an owner task that opens, waits and lea
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import get_args
 
 import anyio
+from jsonschema.protocols import Validator
 from mcp import ClientSession, MCPError
 from mcp.client import Transport
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -29,6 +30,9 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from trajsmith.environments.adapters.mcp.process import ServerProcess
+from trajsmith.environments.arguments import find_fault
+from trajsmith.environments.json_data import NotJsonError, to_exact_json
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.serving.protocol_keys import FAULT
 from trajsmith.records import EnvironmentFault, FaultKind, InputError, JsonObject, TrajsmithError, format_first_error
 
@@ -40,6 +44,34 @@ _LAST_OUTPUT_SECONDS = 0.5
 """Seconds that a dying server gets to tell its exit code and the rest of stderr."""
 _SHUTDOWN_SECONDS = 5.0
 """Seconds that leaving a connection may take before it is torn down."""
+
+
+_MOST_PAGES = 1000
+_MOST_TOOLS = 5000
+"""Tools of one server: more than anybody has, and few enough to check them all."""
+
+
+class _Session(ClientSession):
+    """A session that checks results in bounded time. The SDK matches a server's own patterns with `re`, which one of
+    them can stop for ever.
+    """
+
+    output_validators: Mapping[str, Validator] = {}
+
+    async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
+        """Check a result against the schema of its tool.
+
+        Raises:
+            RuntimeError: It is missing, or breaks the schema.
+        """
+        validator = self.output_validators.get(name)
+        if validator is None:
+            return
+        if "structured_content" not in result.model_fields_set:
+            raise RuntimeError(f"{name} has an output schema and gave no structured content")
+        fault = find_fault(validator, result.structured_content)
+        if fault is not None:
+            raise RuntimeError(f"invalid structured content of {name}: {fault}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +134,7 @@ class McpConnection:
             async with AsyncExitStack() as stack:
                 dispatcher = JSONRPCDispatcher(*await stack.enter_async_context(self._transport))
                 session = await stack.enter_async_context(
-                    ClientSession(dispatcher=dispatcher, client_info=Implementation(name="trajsmith", version="1"))
+                    _Session(dispatcher=dispatcher, client_info=Implementation(name="trajsmith", version="1"))
                 )
                 try:
                     hello = await self._shake_hands(session, dispatcher)
@@ -129,7 +161,7 @@ class McpConnection:
         cause = next((leaf for leaf in leaves if not isinstance(leaf, MCPError)), leaves[0])
         return self._fault("start", str(cause) or type(cause).__name__)
 
-    async def _shake_hands(self, session: ClientSession, dispatcher: JSONRPCDispatcher) -> ServerInfo:
+    async def _shake_hands(self, session: "_Session", dispatcher: JSONRPCDispatcher) -> ServerInfo:
         try:
             await session.initialize()
         except MCPError as error:
@@ -138,16 +170,22 @@ class McpConnection:
             await session.discover()
         tools: list[Tool] = []
         cursor: str | None = None
+        pages = 0
         try:
             while True:
                 page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
                 tools += page.tools
                 cursor = page.next_cursor
+                pages += 1
+                if pages > _MOST_PAGES or len(tools) > _MOST_TOOLS:
+                    raise InputError(f"MCP server {self._environment}: it lists more than {_MOST_TOOLS} tools")
                 if not cursor:
                     break
         except ValidationError as error:
             raise await self._unusable_tool(error, dispatcher, cursor) from error
         about = session.server_info
+        outputs = ((tool.name, tool.output_schema) for tool in tools)
+        session.output_validators = {name: compile_schema(schema) for name, schema in outputs if schema}
         return ServerInfo(about.name if about else "", about.version if about else "", tuple(tools))
 
     async def _unusable_tool(
@@ -204,6 +242,10 @@ class McpConnection:
             raise self._fault("server_exited", self._end(error), tool) from error
         if not isinstance(result, CallToolResult):
             raise self._fault("protocol", "the server asks the client for input, which a run cannot give", tool)
+        try:
+            to_exact_json(result.structured_content)
+        except NotJsonError as error:
+            raise self._fault("protocol", f"its result is no JSON: {error}", tool) from error
         return result
 
     async def _dying(self) -> bool:

@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
-_LONGEST_MESSAGE = 16 * 1024 * 1024
+LONGEST_MESSAGE = 16 * 1024 * 1024
 """Bytes of one line on stdout; a longer one ends the connection."""
+_LONGEST_GARBAGE = 200
+"""Characters that are kept of a line that is no message."""
 _STDERR_TAIL = 8 * 1024
 _MOST_GARBAGE = 100
 """Lines on stdout that are no messages, such as banners, before the server counts as broken."""
@@ -31,7 +33,7 @@ class ServerProcess:
         self._said = b""
         self._killed = False
         self.garbage: list[str] = []
-        """Lines on stdout that are no JSON-RPC messages."""
+        """Beginnings of lines on stdout that are no JSON-RPC messages."""
         self.mute = False
         """True once nothing more can come from stdout."""
 
@@ -51,7 +53,7 @@ class ServerProcess:
             env=env,
             cwd=directory,
             start_new_session=True,
-            limit=_LONGEST_MESSAGE,
+            limit=LONGEST_MESSAGE,
             preexec_fn=_build_parent_death_hook(),
         )
         return cls(process)
@@ -83,9 +85,13 @@ class ServerProcess:
                 if line.strip():
                     yield line
         except ValueError:
-            self.garbage.append(f"a line of more than {_LONGEST_MESSAGE} bytes")
+            self.garbage.append(f"a line of more than {LONGEST_MESSAGE} bytes")
         finally:
             self.mute = True
+
+    def add_garbage(self, line: bytes) -> None:
+        """Keep the beginning of a line that is no message."""
+        self.garbage.append(line[: 4 * _LONGEST_GARBAGE].decode("utf-8", errors="replace").strip()[:_LONGEST_GARBAGE])
 
     async def send(self, line: bytes) -> None:
         """Write to stdin.

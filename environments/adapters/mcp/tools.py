@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.environments.arguments import validate_schema
 from trajsmith.records import (
@@ -13,6 +15,7 @@ from trajsmith.records import (
     ToolAnnotations,
     ToolSpec,
     content_hash,
+    format_first_error,
 )
 
 if TYPE_CHECKING:
@@ -41,17 +44,20 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
     tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
     _examples_must_fit(settings, tools)
     kind = f"stdio:{settings.command[0].rsplit('/', 1)[-1]}" if settings.command else "http"
-    return EnvironmentSpec(
-        name=settings.name,
-        version=_version(settings, hello, tools),
-        description=settings.description,
-        domain=settings.domain,
-        policy=settings.policy,
-        tools=tools,
-        state_schema=_state_schema(settings, hello.tools),
-        source=f"mcp:{kind} ({hello.name} {hello.version})",
-        can_restore=settings.snapshot is not None,
-    )
+    try:
+        return EnvironmentSpec(
+            name=settings.name,
+            version=_version(settings, hello, tools),
+            description=settings.description,
+            domain=settings.domain,
+            policy=settings.policy,
+            tools=tools,
+            state_schema=_state_schema(settings, hello.tools),
+            source=f"mcp:{kind} ({hello.name} {hello.version})",
+            can_restore=settings.snapshot is not None,
+        )
+    except ValidationError as error:
+        raise InputError(f"MCP server {settings.name}: {format_first_error(error)}") from error
 
 
 def _must_exist(settings: McpSettings, key: str, names: Iterable[str], offered: set[str]) -> None:

@@ -13,9 +13,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
-from trajsmith.environments.adapters.mcp.process import ServerProcess
+from trajsmith.environments.adapters.mcp.process import LONGEST_MESSAGE, ServerProcess
+from trajsmith.environments.sandbox.codec import check_json
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectReceiveStream[SessionMessage]
@@ -50,14 +51,25 @@ async def _read(process: ServerProcess, incoming: Incoming) -> None:
     async with incoming:
         async for line in process.lines():
             try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                message = parse_message(line)
             except ValueError:
-                process.garbage.append(line.decode("utf-8", errors="replace").strip())
+                process.add_garbage(line)
                 continue
             try:
                 await incoming.send(SessionMessage(message))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 return
+
+
+def parse_message(line: bytes) -> JSONRPCMessage:
+    """Parse a line of a server.
+
+    Raises:
+        ValueError: It is no JSON-RPC message, nests too deeply, or has so many values that they would take more
+            memory than the longest line.
+    """
+    check_json(line, LONGEST_MESSAGE)
+    return jsonrpc_message_adapter.validate_json(line, by_name=False)
 
 
 async def _write(process: ServerProcess, outgoing: Outgoing) -> None:
@@ -75,9 +87,42 @@ def stdio(process: ServerProcess) -> Transport:
     return _stdio(process)
 
 
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A response whose messages end: a body as a whole, or each event of a stream."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, events: bool) -> None:
+        self._stream = stream
+        self._events = events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            end = max(chunk.rfind(b"\n\n"), chunk.rfind(b"\n\r\n"), chunk.rfind(b"\r\r")) if self._events else -1
+            size = len(chunk) - end if end >= 0 else size + len(chunk)
+            if size > LONGEST_MESSAGE:
+                raise httpx2.ReadError(f"a message of more than {LONGEST_MESSAGE} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def bound_response(response: httpx2.Response) -> None:
+    """Limit what a server can make this process read; a packed body could grow without limit."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.DecodingError("the server packs its answers although it was asked not to")
+    events = response.headers.get("content-type", "").startswith("text/event-stream")
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _BoundedStream(response.stream, events)
+
+
 @asynccontextmanager
 async def _http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[object]:
-    client = httpx2.AsyncClient(headers=dict(headers), timeout=httpx2.Timeout(seconds, read=None))
+    client = httpx2.AsyncClient(
+        headers={"Accept-Encoding": "identity", **headers},
+        timeout=httpx2.Timeout(seconds, read=None),
+        event_hooks={"response": [bound_response]},
+    )
     async with client, streamable_http_client(url, http_client=client) as streams:
         yield streams
 

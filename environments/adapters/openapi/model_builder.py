@@ -187,7 +187,10 @@ def _try_operation(model: DocumentModel, derived: DerivedOperation, state: JsonO
             continue
         except UnsupportedFeature as reason:
             return str(reason)
-        fault = find_response_fault(model, derived.operation, answer)
+        try:
+            fault = find_response_fault(model, derived.operation, answer)
+        except UnsupportedFeature as reason:
+            return str(reason)
         if fault is not None:
             return f"its answer would not fit the document: {fault}"
         return None

@@ -49,6 +49,8 @@ def load(payload: JsonObject) -> "OpenApiProgram":
         return OpenApiProgram(payload, document, built)
     except RecursionError as error:
         raise InputError(f"{file}: nested too deeply") from error
+    except UnsupportedFeature as error:
+        raise InputError(f"{file}: {error}") from error
 
 
 class OpenApiProgram:

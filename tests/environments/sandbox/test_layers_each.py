@@ -88,7 +88,7 @@ def test_no_new_privs(bare: Bare) -> None:
     if not bare.achieves(("uid",), attack):
         pytest.skip("programs of root give nobody their rights here")
     answer = bare.run(("uid", "no_new_privs"), attack.source)
-    assert "ran as 61000" in answer["said"]
+    assert "ran as 70000" in answer["said"]
 
 
 @pytest.mark.parametrize("name", ["sibling_memory", "sibling_memory_by_process_vm_readv", "attach_to_a_sibling"])

@@ -100,7 +100,7 @@ def test_limits_only_go_down(bare: Bare) -> None:
 
 @pytest.mark.skipif(not ROOT, reason="only root gives workers users of their own")
 def test_a_worker_of_root_has_a_user_of_its_own_and_nothing_of_root(bare: Bare, place: dict[str, Any]) -> None:
-    assert _said(bare, place, "import os\nreturn [os.getuid(), os.geteuid(), os.getgid()]") == [61000] * 3
+    assert _said(bare, place, "import os\nreturn [os.getuid(), os.geteuid(), os.getgid()]") == [70000] * 3
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_root_that_may_not_change_its_user_is_told(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(limits, "get_capabilities", lambda: 1 << limits.CAP_SETUID)
     monkeypatch.setattr("os.setgroups", forbidden)
-    with pytest.raises(LayerMissing, match=r"cannot become user 61000.*start as an ordinary user"):
-        limits.become_user(61000)
+    with pytest.raises(LayerMissing, match=r"cannot become user 70000.*start as an ordinary user"):
+        limits.become_user(70000)
 
 
 def test_namespaces_that_are_forbidden_are_named(bare: Bare) -> None:
@@ -164,3 +164,28 @@ def test_an_unknown_machine_is_an_error_with_a_way_out(monkeypatch: pytest.Monke
     with pytest.raises(LayerMissing, match="needs Linux on x86_64 or aarch64, this is riscv64") as found:
         syscalls.machine()
     assert found.value.feature == "architecture"
+
+
+@pytest.mark.parametrize(
+    ("text", "users"),
+    [
+        ("         0          0 4294967295\n", range(70_000, 74_096)),
+        ("0 100000 65536\n", range(60_578, 61_184)),
+        ("0 1000 1\n1 100000 65536\n", range(60_578, 61_184)),
+        ("0 100000 200000\n", range(70_000, 74_096)),
+    ],
+    ids=["machine", "container", "rootless", "wide"],
+)
+def test_workers_get_users_that_nobody_else_gives_away(
+    monkeypatch: pytest.MonkeyPatch, text: str, users: range
+) -> None:
+    monkeypatch.setattr(limits.Path, "read_text", lambda _: text)
+    limits.list_users.cache_clear()
+    try:
+        assert limits.list_users() == users
+        assert len({limits.choose_user(number) for number in range(600)}) == 600
+        assert all(limits.choose_user(number) in users[:-1] for number in range(10_000))
+        assert not set(users) & set(range(61_184, 65_520)), "systemd's own services"
+    finally:
+        monkeypatch.undo()
+        limits.list_users.cache_clear()

@@ -40,7 +40,7 @@ def test_there_is_no_network(seen: dict[str, object]) -> None:
 
 def test_users_inside_are_those_outside(seen: dict[str, object]) -> None:
     if seen["root"]:
-        assert (seen["uid"], seen["worker_uid"]) == (61000 + 4095, 61007)
+        assert (seen["uid"], seen["worker_uid"]) == (70000 + 4095, 70007)
     else:
         assert seen["uid"] == seen["worker_uid"] != 0
 

@@ -115,6 +115,47 @@ async def test_one_address_cannot_take_all_sessions() -> None:
         assert statuses == [200, 200, 503, 200, 503]
 
 
+@pytest.mark.slow
+async def test_a_thousand_sessions_at_once_and_one_client_that_wants_them_all(full: bool) -> None:
+    most, clients = (1000, 5) if full else (150, 5)
+    share = most // clients
+    source = Counted()
+    connections = Connections(build_mcp_server(await prepare_serving(source)), most, 600, most_by_address=share)
+    async with connections.running():
+        application = build_application(connections)
+        opened: dict[str, list[str]] = {}
+        for number in range(clients):
+            address = f"10.0.0.{number}"
+            async with _client(application, address) as raw:
+                answers = [await raw.post("/mcp", json=HELLO) for _ in range(share + (share if number == 0 else 0))]
+            assert [one.status_code for one in answers] == [200] * share + [503] * (len(answers) - share)
+            opened[address] = [one.headers["mcp-session-id"] for one in answers[:share]]
+        names = [name for some in opened.values() for name in some]
+        assert len(set(names)) == len(connections) == source.open_sessions == most
+        async with _client(application, "10.0.0.9") as raw:
+            assert (await raw.post("/mcp", json=HELLO)).status_code == 503, "all are taken, and nobody was put out"
+            for guess in (names[0][:-1] + "0" * 2, "", "x" * 5000, names[0].upper() + "0"):
+                answer = await raw.post("/mcp", json=_put(1), headers={"mcp-session-id": guess} if guess else {})
+                assert answer.status_code in (400, 404, 503)
+        async with _client(application, "10.0.0.1") as raw:
+            for count, name in enumerate(names[::7], 1):
+                answer = await raw.post("/mcp", json=_put(count), headers={"mcp-session-id": name})
+                assert answer.json()["result"]["structuredContent"]["n"] == count, "it has its own shelf"
+            for name in names:
+                assert (await raw.delete("/mcp", headers={"mcp-session-id": name})).status_code == 200
+        assert await source.all_closed()
+
+
+def _client(application: Any, address: str) -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(app=application, client=(address, 1))
+    return httpx2.AsyncClient(transport=transport, headers=HEADERS, base_url="http://x")
+
+
+def _put(count: int) -> dict[str, Any]:
+    arguments = {"name": "put", "arguments": {"book": "n", "count": count}}
+    return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": arguments}
+
+
 def test_admin_tools_for_everybody_need_a_token(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match=r"--admin at 0\.0\.0\.0 without --token-env"):
         check_exposure("0.0.0.0", None, admin=True)

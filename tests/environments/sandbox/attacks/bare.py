@@ -90,7 +90,7 @@ def _start_sibling(world: World, order: dict[str, Any]) -> tuple[int, int]:
         keep = ctypes.create_string_buffer(f"{world.secret}-sibling".encode(), 100)
         try:
             layers = frozenset(order["layers"]) - {"seccomp"}
-            lockdown.lock_worker(layers, lockdown.WorkerLimits(uid=61001))
+            lockdown.lock_worker(layers, lockdown.WorkerLimits(uid=70001))
             os.write(writes, str(ctypes.addressof(keep)).encode())
             signal.pause()
         finally:

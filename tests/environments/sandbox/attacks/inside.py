@@ -57,7 +57,7 @@ def _zygote(writes: int) -> None:
     reads, worker = os.pipe()
     child = os.fork()
     if child == 0:
-        lockdown.lock_worker(lockdown.LAYERS - {"seccomp"}, lockdown.WorkerLimits(uid=61007))
+        lockdown.lock_worker(lockdown.LAYERS - {"seccomp"}, lockdown.WorkerLimits(uid=70007))
         said = {"worker_uid": os.getuid(), "worker_capabilities": limits.get_capabilities(), "worker_pid": os.getpid()}
         os.write(worker, json.dumps(said).encode())
         os._exit(0)

@@ -88,7 +88,7 @@ def change_the_mode(info):
 def change_the_owner(info):
     import os
 
-    os.chown(info["dir"] + "/victim.txt", 61000, 61000)
+    os.chown(info["dir"] + "/victim.txt", 70000, 70000)
     return "did: owner changed"
 
 

@@ -1,0 +1,168 @@
+"""Templates of others: what could run without end, or make a text of any length, is refused or stops.
+
+Most of it is refused when a template is parsed, from its syntax tree; loops count their turns while it is rendered.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from jinja2 import TemplateSyntaxError, nodes, pass_context
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+MOST_LOOPS = 2
+"""Loops inside each other."""
+MOST_TURNS = 200_000
+"""Turns of all loops of one rendering."""
+LONGEST_OUTPUT = 8 << 20
+"""Characters of a rendered text."""
+DEEPEST = 60
+"""Levels of expressions and blocks inside each other."""
+_NODES = frozenset({
+    "Template", "Output", "TemplateData", "Name", "NSRef", "Const", "Getattr", "Getitem", "Slice", "Tuple",
+    "List", "Dict", "Pair", "Keyword", "Filter", "Test", "Call", "If", "For", "Block", "CondExpr", "Compare",
+    "Operand", "And", "Or", "Not", "Neg", "Pos", "Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Concat",
+    "Assign",
+})  # fmt: skip
+"""What a bounded template may consist of: no macros, imports, powers, nor anything that calls itself."""
+_METHODS = frozenset({
+    "items", "keys", "values", "get", "split", "rsplit", "splitlines", "partition", "strip", "lstrip", "rstrip",
+    "lower", "upper", "title", "capitalize", "startswith", "endswith", "count", "index", "find", "isdigit",
+    "changed", "cycle",
+})  # fmt: skip
+"""Methods that a bounded template may call; none makes a text longer than its own."""
+_FILTERS = frozenset({
+    "abs", "attr", "capitalize", "default", "d", "dictsort", "e", "escape", "first", "float", "format",
+    "groupby", "int", "items", "join", "last", "length", "count", "list", "lower", "map", "max", "min",
+    "reject", "rejectattr", "replace", "reverse", "round", "safe", "select", "selectattr", "sort", "string",
+    "striptags", "sum", "title", "tojson", "trim", "truncate", "unique", "upper", "wordcount",
+})  # fmt: skip
+_GROWING = frozenset({"join", "replace", "format", "string", "tojson"})
+"""Filters whose result may be longer than what they are given."""
+_WIDE = re.compile(r"\d{3}|\*")
+
+
+class BoundedEnvironment(ImmutableSandboxedEnvironment):
+    """Environment for templates of others. Its globals are empty; add what they may call to `filters`.
+
+    A template that may have no end is a `TemplateSyntaxError`; one that goes on too long a `SecurityError`.
+    """
+
+    intercepted_binops = frozenset({"*", "%"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.globals.clear()
+        for name in self.filters.keys() - _FILTERS:
+            del self.filters[name]
+        self.filters["_bounded"] = _count_turns
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        try:
+            tree = super()._parse(source, name, filename)
+        except RecursionError as error:
+            raise TemplateSyntaxError("nested too deeply", 1, name, filename) from error
+        fault = find_unbounded(tree)
+        if fault is not None:
+            raise TemplateSyntaxError(fault, 1, name, filename)
+        return tree
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Multiply and divide numbers only: a text times a number is as long as one likes."""
+        if not (isinstance(left, int | float) and isinstance(right, int | float)):
+            raise SecurityError(f"{operator} is for numbers only")
+        return super().call_binop(context, operator, left, right)
+
+    @staticmethod
+    def concat(parts: Iterable[str]) -> str:
+        """Join the parts of an output."""
+        whole = list(parts)
+        if sum(map(len, whole)) > LONGEST_OUTPUT:
+            raise SecurityError(f"more than {LONGEST_OUTPUT} characters")
+        return "".join(whole)
+
+
+@pass_context
+def _count_turns(context: Any, values: Any) -> Iterator[Any]:
+    turns = context.parent.setdefault("_turns", [0])
+    for value in values:
+        turns[0] += 1
+        if turns[0] > MOST_TURNS:
+            raise SecurityError(f"more than {MOST_TURNS} turns of loops")
+        yield value
+
+
+def find_unbounded(tree: nodes.Template) -> str | None:
+    """Return why a template may have no end, or None; its loops are made to count their turns."""
+    assigned = {name.name for one in tree.find_all(nodes.Assign) for name in _targets(one.target)}
+    rest: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
+    while rest:
+        node, depth, loops = rest.pop()
+        fault = _find_fault(node, assigned)
+        if fault is not None:
+            return fault
+        if depth > DEEPEST:
+            return f"nested deeper than {DEEPEST} levels"
+        if isinstance(node, nodes.For):
+            loops += 1
+            if loops > MOST_LOOPS:
+                return f"more than {MOST_LOOPS} loops inside each other"
+        rest += [(child, depth + 1, loops) for child in node.iter_child_nodes()]
+    for loop in tree.find_all(nodes.For):
+        loop.iter = nodes.Filter(loop.iter, "_bounded", [], [], None, None, lineno=loop.lineno)
+    return None
+
+
+def _targets(target: nodes.Node) -> Iterator[nodes.Name]:
+    yield from [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
+
+
+def _find_fault(node: nodes.Node, assigned: set[str]) -> str | None:
+    kind = type(node).__name__
+    if kind not in _NODES or (isinstance(node, nodes.For) and node.recursive):
+        return f"{kind.lower()} is not for such templates"
+    if isinstance(node, nodes.Name) and node.name in ("self", "super", "caller"):
+        return f"{node.name} is not for such templates"
+    if isinstance(node, nodes.Call):
+        if not (isinstance(node.node, nodes.Getattr) and node.node.attr in _METHODS):
+            return "only methods that read may be called"
+    elif isinstance(node, nodes.Filter):
+        return _find_filter_fault(node)
+    elif isinstance(node, nodes.Assign):
+        grows = any(_all(node.node, (nodes.Concat, nodes.Add, nodes.List, nodes.Tuple, nodes.Dict)))
+        grows = grows or any(one.name in _GROWING for one in _all(node.node, nodes.Filter))
+        if grows and any(name.name in assigned for name in _all(node.node, nodes.Name)):
+            return "a name is set to a text that grows"
+    return None
+
+
+def _all(node: nodes.Node, kind: Any) -> Iterator[Any]:
+    if isinstance(node, kind):
+        yield node
+    yield from node.find_all(kind)
+
+
+def _find_filter_fault(node: nodes.Filter) -> str | None:
+    arguments = [*node.args, *(keyword.value for keyword in node.kwargs)]
+    if node.name == "format" and not (isinstance(node.node, nodes.Const) and not _WIDE.search(str(node.node.value))):
+        return "write the form of |format as text, with widths below 100"
+    if node.name == "replace" and not all(_is_short(one) for one in arguments):
+        return "write what |replace takes as short texts"
+    if node.name == "tojson" and arguments:
+        return "|tojson takes nothing here"
+    if node.name in ("map", "select", "reject") and arguments and not _names_filter(node, arguments[0]):
+        return f"|{node.name} takes an attribute, or a filter without arguments"
+    return None
+
+
+def _is_short(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Const) and len(str(node.value)) <= 100
+
+
+def _names_filter(node: nodes.Filter, first: nodes.Node) -> bool:
+    if node.name != "map" or not node.args:
+        return True
+    if not isinstance(first, nodes.Const):
+        return False
+    return first.value not in _GROWING or (len(node.args) == 1 and first.value in ("string", "tojson"))

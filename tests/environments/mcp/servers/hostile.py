@@ -1,0 +1,98 @@
+"""A server that attacks its client: by what it lists, by what it answers, or by what it says unasked."""
+
+import json
+import sys
+
+MODE = sys.argv[1]
+DEEP = "[" * 20_000 + "]" * 20_000
+RESULTS = {
+    "values": '{"content":[],"structuredContent":{"a":[' + "[]," * 4_000_000 + "[]]}}",
+    "deep": '{"content":[],"structuredContent":{"a":' + DEEP + "}}",
+    "NaN": '{"content":[],"structuredContent":{"a":NaN}}',
+    "infinite": '{"content":[],"structuredContent":{"a":1e999}}',
+    "huge number": '{"content":[],"structuredContent":{"a":' + "9" * 40 + "}}",
+    "digits": '{"content":[],"structuredContent":{"a":' + "9" * 100_000 + "}}",
+    "surrogate": '{"content":[],"structuredContent":{"a":"\\ud800"}}',
+    "text of brackets": '{"content":[{"type":"text","text":"' + "[" * 100_000 + '"}]}',
+    "pattern": '{"content":[],"structuredContent":{"a":"' + "a" * 40 + '!"}}',
+    "no object": "[]",
+    "null": "null",
+    "wrong blocks": '{"content":[{"type":"image"}]}',
+    "asks for input": '{"resultType":"input_required","inputRequests":{},"requestState":"x"}',
+}
+LONG = "a long line " * 100_000
+SCHEMA = {"type": "object", "properties": {}}
+
+
+def tool(**changes):
+    return {"name": "act", "description": "Act.", "inputSchema": SCHEMA, **changes}
+
+
+def doubling():
+    definitions = {
+        f"D{n}": {"type": "object", "properties": {key: {"$ref": f"#/$defs/D{n + 1}"} for key in "ab"}}
+        for n in range(26)
+    }
+    definitions["D26"] = {"type": "string"}
+    return {"type": "object", "properties": {"x": {"$ref": "#/$defs/D0"}}, "$defs": definitions}
+
+
+LISTS = {
+    "many tools": [tool(name=f"t{n}") for n in range(50_000)],
+    "name with escape": [tool(name="\x1b[2Jact")],
+    "name twice": [tool(), tool()],
+    "long name": [tool(name="n" * 1_000_000)],
+    "no name": [tool(name="")],
+    "doubling schema": [tool(inputSchema=doubling())],
+    "schema of itself": [tool(inputSchema={"type": "object", "properties": {"x": {"$ref": "#"}}})],
+    "schema elsewhere": [tool(inputSchema={"type": "object", "properties": {"x": {"$ref": "file:///etc/passwd"}}})],
+    "schema a list": [tool(inputSchema=[])],
+    "tools a text": "act",
+}
+STRING = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a|a)*$"}}}
+
+
+def say(text):
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def answer(request, result):
+    say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+
+
+def act(request):
+    if MODE == "unasked":
+        while True:
+            say('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}')
+    if MODE == "asks":
+        for number in range(3000):
+            say(json.dumps({"jsonrpc": "2.0", "id": f"s{number}", "method": "sampling/createMessage", "params": {}}))
+        answer(request, {"content": [{"type": "text", "text": "done"}]})
+    elif MODE == "other ids":
+        for number in (request["id"] + 1, -1, "x", 10**30, None):
+            say(json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": []}}))
+        answer(request, {"content": [{"type": "text", "text": "done"}]})
+    elif MODE == "twice":
+        for text in ("done", "forged"):
+            answer(request, {"content": [{"type": "text", "text": text}]})
+    elif MODE == "long garbage":
+        for _ in range(200):
+            say(LONG)
+    else:
+        say(f'{{"jsonrpc":"2.0","id":{request["id"]},"result":{RESULTS[MODE]}}}')
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "initialize":
+        about = {"name": "hostile", "version": "1"}
+        answer(message, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about})
+    elif method == "tools/list" and MODE == "endless pages":
+        answer(message, {"tools": [tool()], "nextCursor": "more"})
+    elif method == "tools/list":
+        listed = LISTS.get(MODE, [tool(outputSchema=STRING) if MODE == "pattern" else tool()])
+        answer(message, {"tools": listed})
+    elif method == "tools/call":
+        act(message)
