@@ -2,6 +2,7 @@
 
     python benchmarks/edges.py                      # tables; --curves FILE.svg draws precision and recall
     python benchmarks/edges.py --embedding MODEL    # the ablation's third step: that encoder beside the words
+    python benchmarks/edges.py --model FOLDER       # and a local language model as judge of unsure edges
     python benchmarks/edges.py --skip-scale         # without the build times
 
 Every figure is left out by source: neither the weights nor the threshold have seen a set of that source (tau2, bfcl,
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _graph_model import refine_scores
 from _toolgraph_sets import (
     BARE,
     BUNDLED,
@@ -136,8 +138,8 @@ def names_only(tools: Sequence[ToolSpec], similarity: Similarity | None = None) 
     return replace(plain, outputs=outputs, parameters=parameters)
 
 
-def ablation(embedding: str) -> None:
-    """Print what names, words and an encoder bring, each trained and left out in the same way, with its cost."""
+def ablation(embedding: str, model: str = "") -> None:
+    """Print what names, words, an encoder and a model bring, each left out by source in the same way, with its cost."""
     steps: list[tuple[str, Any]] = [
         ("names and types", names_only),
         ("+ descriptions and word vectors", build_table),
@@ -151,17 +153,32 @@ def ablation(embedding: str) -> None:
         sets = {name: link_set(name, build=build) for name in list_set_names()}
         spent = time.process_time() - began
         folds, scores, kinds = train(sets)
-        row: list[Any] = [label]
-        for end in ("", BARE):
-            edges = {
-                name: measure_edges(sets[name + end], scores[name + end], folds[family(name)].threshold)["f1"]
-                for name in NINE
-            }
-            chosen = [kind_figure(kinds[name + end], folds[family(name)].kinds, KIND_CUT)["macro_f1"] for name in FLOW]
-            row += [_mean([edges[name] for name in FLOW]), _mean(list(edges.values())), _mean(chosen)]
-        rows.append([*row, 1000 * spent / sum(len(data.gold.tools) for data in sets.values())])
+        rows.append(ablation_row(label, sets, folds, scores, kinds, spent))
+        if label.startswith("+ descriptions") and model:
+            began = time.process_time()
+            refined, areas = refine_scores(sets, scores, model)
+            spent += time.process_time() - began
+            print(
+                f"{Path(model).name}, area under the curve on unsure pairs:", {n: round(a, 2) for n, a in areas.items()}
+            )
+            rows.append(ablation_row(f"the same, + model ({Path(model).name})", sets, folds, refined, kinds, spent))
     head = [f"{figure}{end}" for end in ("", ", bare") for figure in ("edges, five", "edges, nine", "kinds")]
     table(["evidence", *head, "CPU ms per tool"], rows)
+
+
+def ablation_row(
+    label: str, sets: dict[str, LinkSet], folds: Any, scores: dict[str, Any], kinds: dict[str, Any], spent: float
+) -> list[Any]:
+    """Means of edges and kinds, declared and bare, and CPU milliseconds per tool."""
+    row: list[Any] = [label]
+    for end in ("", BARE):
+        edges = {
+            name: measure_edges(sets[name + end], scores[name + end], folds[family(name)].threshold)["f1"]
+            for name in NINE
+        }
+        chosen = [kind_figure(kinds[name + end], folds[family(name)].kinds, KIND_CUT)["macro_f1"] for name in FLOW]
+        row += [_mean([edges[name] for name in FLOW]), _mean(list(edges.values())), _mean(chosen)]
+    return [*row, 1000 * spent / sum(len(data.gold.tools) for data in sets.values())]
 
 
 def errors(sets: dict[str, LinkSet], scores: dict[str, Any], cut: float) -> None:
@@ -272,11 +289,12 @@ def curves(sets: dict[str, LinkSet], scores: dict[str, Any], path: Path) -> None
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedding", default="")
+    parser.add_argument("--model", default="")
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     arguments = parser.parse_args()
     sets, scores = quality(None)
-    ablation(arguments.embedding)
+    ablation(arguments.embedding, arguments.model)
     errors(sets, scores, 0.2)
     if arguments.curves:
         curves(sets, scores, arguments.curves)

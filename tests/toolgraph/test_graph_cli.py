@@ -154,7 +154,6 @@ def test_sample_prints_chains(call: Call, graph: Path) -> None:
         (["sample", "{graph}", "--set", "weak"], "--set weak: write it as name=value"),
         (["sample", "{graph}", "--set", "weak=2"], "sample: weak: "),
         (["show", "{graph}", "--html", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html"),
-        (["show", "{graph}", "--html", "{graph}.html", "--most", "3"], "32 tools are more than a page shows well (3)"),
         (["show", "{graph}", "--server", "travel"], "the graph has no server 'travel': it has bank, retail"),
         (["export", "{graph}", "--out", "/nowhere/at/all.graphml"], "cannot write /nowhere/at/all.graphml"),
         (["sample", "{graph}", "--length", "5", "3"], "the smaller number comes first"),
