@@ -170,7 +170,6 @@ def test_sample_prints_chains(call: Call, graph: Path) -> None:
         "setting-without-value",
         "setting-too-large",
         "unwritable-page",
-        "too-many",
         "no-such-server",
         "unwritable-graphml",
         "length",
