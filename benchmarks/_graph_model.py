@@ -13,13 +13,16 @@ UNSURE = (0.08, 0.6)
 """Scores between which the model is asked."""
 WORDS = 200
 """Characters of a description that it reads."""
+MOST = 60
+"""Links of one set that it is asked about, drawn where there are more."""
 BATCH = 16
 
 
 def find_unsure_pairs(data: LinkSet, score: Any) -> Any:
     """Return the rows of the best links of judged pairs about which the score is unsure."""
     low, high = UNSURE
-    return np.flatnonzero(best_of_pair(data.pair, score) & (data.truth >= 0) & (score >= low) & (score < high))
+    rows = np.flatnonzero(best_of_pair(data.pair, score) & (data.truth >= 0) & (score >= low) & (score < high))
+    return rows if len(rows) <= MOST else np.sort(np.random.default_rng(0).choice(rows, MOST, replace=False))
 
 
 def write_question(data: LinkSet, row: int) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _graph_curves import draw_curves
 from _graph_model import refine_scores
 from _toolgraph_sets import (
     BARE,
@@ -39,7 +40,6 @@ from train_toolgraph import (
     LinkSet,
     choose_threshold,
     edge_curve,
-    edge_rows,
     id_rule_figure,
     judge,
     kind_figure,
@@ -59,7 +59,6 @@ from trajsmith.toolgraph.match import Similarity
 
 SIZES = (842, 5_376, 35_000)
 NINE = (*SMALL, *FLOW, *OTHER)
-COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#475569")
 
 
 def cosine_set(data: LinkSet, similarity: Similarity | None) -> tuple[LinkSet, Any]:
@@ -147,23 +146,49 @@ def ablation(embedding: str, model: str = "") -> None:
     if embedding:
         similarity = build_embedding_similarity(embedding)
         steps.append((f"+ encoder ({Path(embedding).name})", lambda tools: build_table(tools, similarity)))
-    rows = []
+    rows: list[list[Any]] = []
+    edges: list[list[Any]] = []
+    chosen: list[list[Any]] = []
     for label, build in steps:
         began = time.process_time()
         sets = {name: link_set(name, build=build) for name in list_set_names()}
         spent = time.process_time() - began
         folds, scores, kinds = train(sets)
-        rows.append(ablation_row(label, sets, folds, scores, kinds, spent))
-        if label.startswith("+ descriptions") and model:
-            began = time.process_time()
-            refined, areas = refine_scores(sets, scores, model)
-            spent += time.process_time() - began
-            print(
-                f"{Path(model).name}, area under the curve on unsure pairs:", {n: round(a, 2) for n, a in areas.items()}
-            )
-            rows.append(ablation_row(f"the same, + model ({Path(model).name})", sets, folds, refined, kinds, spent))
+        variants = [(label, scores, spent)]
+        if label.startswith("+ descriptions"):
+            cosines = cosine_figures(sets, None)
+            edges.insert(0, ["cosine", *by_source(cosines)])
+            chosen.insert(0, ["id rule", *by_source({name: id_rule_figure(one.gold) for name, one in kinds.items()})])
+            if model:
+                began = time.process_time()
+                refined, areas = refine_scores(sets, scores, model)
+                variants.append(
+                    (f"the same, + model ({Path(model).name})", refined, spent + time.process_time() - began)
+                )
+                print("area under the curve of the model, unsure links:", {n: round(a, 2) for n, a in areas.items()})
+        for name, found, cost in variants:
+            rows.append(ablation_row(name, sets, folds, found, kinds, cost))
+            figures = {key: measure_edges(sets[key], found[key], folds[family(key)].threshold)["f1"] for key in sets}
+            edges.append([name, *by_source(figures)])
+        macro = {key: kind_figure(one, folds[family(key)].kinds, KIND_CUT)["macro_f1"] for key, one in kinds.items()}
+        chosen.append([label, *by_source(macro)])
     head = [f"{figure}{end}" for end in ("", ", bare") for figure in ("edges, five", "edges, nine", "kinds")]
     table(["evidence", *head, "CPU ms per tool"], rows)
+    sources = [f"{source}{end}" for end in ("", ", bare") for source in SOURCES]
+    table(["edges by source", *sources], edges)
+    table(["kinds by source", *sources], chosen)
+
+
+SOURCES = tuple(dict.fromkeys(family(name) for name in NINE))
+
+
+def by_source(figures: dict[str, float]) -> list[float | None]:
+    """Mean figure of each source's sets, declared and then bare; None where there is none."""
+    return [
+        _mean([figures.get(name + end) for name in NINE if family(name) == source])
+        for end in ("", BARE)
+        for source in SOURCES
+    ]
 
 
 def ablation_row(
@@ -254,38 +279,6 @@ def _mean(values: list[Any]) -> float | None:
     return float(np.mean(numbers)) if numbers else None
 
 
-def curves(sets: dict[str, LinkSet], scores: dict[str, Any], path: Path) -> None:
-    """Draw precision over recall of the left-out predictions: lines with outputs, dashes without."""
-    width, height, left, top = 520, 380, 60, 20
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + 300} {height + 70}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="white"/>'
-        f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#999"/>'
-    ]
-    for tick in range(0, 11, 2):
-        x, y = left + width * tick / 10, top + height * (1 - tick / 10)
-        parts.append(f'<text x="{x}" y="{top + height + 18}" text-anchor="middle">{tick / 10}</text>')
-        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{tick / 10}</text>')
-    parts.append(f'<text x="{left + width / 2}" y="{top + height + 40}" text-anchor="middle">recall</text>')
-    parts.append(f'<text x="14" y="{top + height / 2}" transform="rotate(-90 14 {top + height / 2})">precision</text>')
-    for number, name in enumerate(FLOW):
-        for end in ("", BARE):
-            data = sets[name + end]
-            rows = edge_rows(data, scores[name + end])
-            cuts = sorted({row["score"] for row in rows})
-            points = [data.gold.edge_figures([row for row in rows if row["score"] >= cut]) for cut in cuts]
-            places = [
-                (left + width * p["recall"], top + height * (1 - p["precision"])) for p in points if p["predicted"]
-            ]
-            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-            dash = ' stroke-dasharray="5 4"' if end else ""
-            parts.append(f'<polyline points="{line}" fill="none" stroke="{COLOURS[number]}" stroke-width="1.6"{dash}/>')
-        parts.append(
-            f'<text x="{left + width + 16}" y="{top + 20 + 20 * number}" fill="{COLOURS[number]}">{name}</text>'
-        )
-    path.write_text("\n".join([*parts, "</svg>"]) + "\n", "utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedding", default="")
@@ -297,7 +290,7 @@ def main() -> None:
     ablation(arguments.embedding, arguments.model)
     errors(sets, scores, 0.2)
     if arguments.curves:
-        curves(sets, scores, arguments.curves)
+        draw_curves(sets, scores, arguments.curves)
     if not arguments.skip_scale:
         files()
         timing()
