@@ -166,9 +166,9 @@ def ablation(embedding: str, model: str = "") -> None:
                     (f"the same, + model ({Path(model).name})", refined, spent + time.process_time() - began)
                 )
                 print("area under the curve of the model, unsure links:", {n: round(a, 2) for n, a in areas.items()})
-        for name, found, cost in variants:
-            rows.append(ablation_row(name, sets, folds, found, kinds, cost))
-            figures = {key: measure_edges(sets[key], found[key], folds[family(key)].threshold)["f1"] for key in sets}
+        for name, judged, cost in variants:
+            rows.append(ablation_row(name, sets, folds, judged, kinds, cost))
+            figures = {key: measure_edges(sets[key], judged[key], folds[family(key)].threshold)["f1"] for key in sets}
             edges.append([name, *by_source(figures)])
         macro = {key: kind_figure(one, folds[family(key)].kinds, KIND_CUT)["macro_f1"] for key, one in kinds.items()}
         chosen.append([label, *by_source(macro)])

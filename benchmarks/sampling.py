@@ -233,7 +233,9 @@ def side_by_side(chains: int) -> Table:
                 lambda sampler=sampler: [sampler.draw(random.Random(seed)) for seed in range(chains)]
             )
         shapes = [measure_chain(index, *chain) for chain in drawn]
-        figures, seen, reached = {**looks(shapes), **spread(index, [names for names, _ in drawn])}, set(), {}
+        figures = {**looks(shapes), **spread(index, [names for names, _ in drawn])}
+        seen: set[tuple[str, str]] = set()
+        reached: dict[float, int] = {}
         for number, (names, _) in enumerate(drawn, 1):
             seen |= {(a, b) for place, a in enumerate(names) for b in names[place + 1 :]} & every
             for share in SHARES_OF_EDGES:

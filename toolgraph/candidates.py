@@ -44,9 +44,11 @@ def find_home_pairs(table: EndpointTable) -> tuple[Any, Any]:
         if len(server_outputs) * len(taken) <= WHOLE:
             pairs.append((np.tile(server_outputs, len(taken)), np.repeat(taken, len(server_outputs))))
         else:
-            told = np.isin(mentioned[0], server_outputs)
+            named_here = np.isin(mentioned[0], server_outputs)
             pairs.append(
-                _unique(table, [_giant(table, server_outputs, taken), (mentioned[0][told], mentioned[1][told])])
+                _unique(
+                    table, [_giant(table, server_outputs, taken), (mentioned[0][named_here], mentioned[1][named_here])]
+                )
             )
     o, p = (np.concatenate([*(pair[side] for pair in pairs), np.zeros(0, np.int64)]) for side in (0, 1))
     further = ~np.isin(mentioned[1], ins)
