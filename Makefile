@@ -4,10 +4,12 @@ PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python) py
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
+# Hundreds of tests start processes, which would each compile all modules.
+unexport PYTHONDONTWRITEBYTECODE
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: attack lock locked demo test test-full test-fast lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
+.PHONY: attack lock locked demo test test-all test-full test-fast durations lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -22,14 +24,20 @@ lint: $(STAMPS)/dev  ## Style, import contracts, types, declared dependencies
 docs: $(STAMPS)/docs  ## Build the documentation site into site/; broken links are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-test: lint docs .servers/.installed  ## Install the dev and docs extras and the MCP servers, run all checks and tests
+test: lint docs .servers/.installed  ## Install the dev and docs extras and the MCP servers, run all checks and all tests but the long ones
+	$(PYTEST) --most-seconds 0.7
+
+test-all: lint docs .servers/.installed  ## The same with the long tests: what CI runs
 	$(PYTEST)
 
 test-full: lint docs .servers/.installed  ## The same with every kill, attack and combination
 	$(PYTEST) --full
 
-test-fast: $(STAMPS)/dev  ## The tests that need no servers, no trainers and no long runs
-	$(PYTEST) -m "not slow and not servers and not train"
+test-fast: $(STAMPS)/dev  ## The shortest tests, which need no servers and no trainers
+	$(PYTEST) --most-seconds 0.15 -m "not servers and not train" --ignore tests/packaging --ignore tests/plugins --ignore tests/examples
+
+durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew how long each took
+	$(PYTEST) --record-durations
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 

@@ -1,5 +1,6 @@
 """One function of source text from outside as a program of the sandbox; an episode has no state."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -9,7 +10,7 @@ from trajsmith.environments.session import ToolResult
 from trajsmith.records import Actor, EnvironmentSpec, InputError, JsonObject, ToolSpec, content_hash
 
 
-class FunctionProgram:
+class FunctionProgram(ABC):
     """Base of programs whose only tool calls a function of a text; subclasses make the call.
 
     Args:
@@ -44,9 +45,9 @@ class FunctionProgram:
         """Return this program as an episode."""
         return self
 
+    @abstractmethod
     def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Call the function."""
-        raise NotImplementedError
 
     def changes(self) -> list[StateChange]:
         """Return no change."""

@@ -42,15 +42,22 @@ class TaskDifficulty(FrozenModel):
         return "hard" if self.rate < HARD else "medium" if self.rate < EASY else "easy"
 
 
-def read_attempts(file: Path) -> list[SolverAttempt]:
-    """Read the plays of a run, of each solver those of its newest version; none if there is no file.
+def read_attempts(file: Path, every_version: bool = False) -> list[SolverAttempt]:
+    """Read the plays of a run, of each solver those of the version that was written last; none if there is no file.
+
+    Of several lines on one play, as after a fault of a model's server, the last one counts.
+
+    Args:
+        file: The file.
+        every_version: Read the plays of all versions.
 
     Raises:
         InputError: A line is something else.
     """
-    attempts = [SolverAttempt.from_line(line, f"{file}:{number}") for number, line, _ in read_lines(file)]
-    newest = {attempt.solver: attempt.version for attempt in attempts}
-    return [attempt for attempt in attempts if attempt.version == newest[attempt.solver]]
+    lines = [SolverAttempt.from_line(line, f"{file}:{number}") for number, line, _ in read_lines(file)]
+    newest = {one.solver: one.version for one in lines}
+    plays = {(one.task_id, one.solver, one.version, one.sample): one for one in lines}
+    return [one for one in plays.values() if every_version or one.version == newest[one.solver]]
 
 
 def measure_difficulty(attempts: Iterable[SolverAttempt]) -> dict[str, TaskDifficulty]:

@@ -8,12 +8,10 @@ from trajsmith.environments import EnvironmentSource
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import ChatModel
 from trajsmith.phrasing import Wording
-from trajsmith.records import EnvironmentSpec, JsonObject, Record, Task, Trajectory, Verdict
+from trajsmith.records import EnvironmentSpec, JsonObject, ScoredPlay, Task, Trajectory, Verdict
 from trajsmith.usersim import AgentRole, Dialogue, ModelAgent, PlaySettings, UserFactory, build_scripted_user
 from trajsmith.verify import CodeCheckRunner, verify_trajectory
 
-PASSING = frozenset({"timeout", "connection", "rate_limit", "server"})
-"""Faults of a model's server that may be gone at the next try."""
 UNSCORED = frozenset({"environment_error", "undecided", "user_error"})
 """Outcomes that say nothing of the agent."""
 
@@ -31,32 +29,17 @@ class EvalContext:
     """Where check functions that somebody wrote run; without it they could not tell."""
 
 
-class Episode(Record):
+class Episode(ScoredPlay):
     """Result of one evaluated episode."""
 
     PREFIX: ClassVar[str] = "episode"
 
-    task_id: str
     environment: str
     variant: str
-    sample: int
-    """Number among the episodes of the same task, from 0."""
-    passed: bool | None = None
-    """None if the environment, the user or the model's server failed: such an episode says nothing of the model."""
-    checks: float
-    """Share of the checks that passed."""
-    error: str = ""
-    """What went wrong first, from a small vocabulary; empty if it passed."""
     turns: int
-    calls: int
     tokens: int
     """Tokens that the model wrote."""
     trajectory_id: str
-
-    @property
-    def should_retry(self) -> bool:
-        """Return True if only the model's server failed, so that a resumed evaluation plays the episode again."""
-        return self.passed is None and self.error.removeprefix("model_") in PASSING
 
 
 async def play_episode(

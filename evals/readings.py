@@ -22,8 +22,8 @@ LEAST_SOLVERS = 2
 """Solvers that must come to the same other reading."""
 LEAST_SHARE = 0.2
 """Share of all scored plays of a task that must come to it."""
-MOST_TOLD = 12
-"""Values that a reading keeps of the answers."""
+SCRIPTED = "scripted"
+"""Name of the scripted solver; those with a rate have it behind a colon."""
 
 
 class TaskReading(FrozenModel):
@@ -63,7 +63,7 @@ def list_stated_values(trajectory: Trajectory) -> tuple[str, ...]:
             for value in _iterate_values(_parse(message.content))
         }
         values.update(name for name, value in shown.items() if is_value_mentioned(text, value))
-    return tuple(sorted(values)[:MOST_TOLD])
+    return tuple(sorted(values))
 
 
 def find_ambiguous_tasks(
@@ -75,7 +75,7 @@ def find_ambiguous_tasks(
     """Find tasks that several solvers understood in the same other way.
 
     A mistake that one solver makes again and again is no reading of the request, nor is a call or a value that is left
-    out. Solvers must be independent: two names of one model agree on everything.
+    out. Solvers must be independent: two names of one model agree on everything. All scripted solvers count as one.
 
     Args:
         tasks: Tasks by id.
@@ -114,7 +114,8 @@ def _find_other_reading(
     agreed = [
         (sum(solvers.values()), key)
         for key, solvers in readings.items()
-        if len(solvers) >= least_solvers and sum(solvers.values()) >= least_share * len(plays)
+        if len({_name_kind(solver) for solver in solvers}) >= least_solvers
+        and sum(solvers.values()) >= least_share * len(plays)
     ]
     if not agreed:
         return None
@@ -125,6 +126,11 @@ def _find_other_reading(
         gold=TaskReading(actions=gold, stated=() if gold else facts, solvers=dict(sorted(passed.items()))),
         other=TaskReading(actions=actions, stated=stated, solvers=dict(sorted(readings[actions, stated].items()))),
     )
+
+
+def _name_kind(solver: str) -> str:
+    """Return the name of a solver; of scripted ones the same, whatever their rates of mistakes."""
+    return SCRIPTED if solver.startswith(f"{SCRIPTED}:") else solver
 
 
 def read_gold_actions(task: Task) -> tuple[str, ...]:

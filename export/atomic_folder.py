@@ -1,13 +1,19 @@
 """Folder that is replaced atomically."""
 
 import shutil
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from trajsmith.records import InputError, RunError
 
-DATA = "data"
+TASK_FILES = (
+    *("config.yaml", "tasks.jsonl", "trajectories.jsonl", "verdicts.jsonl"),
+    *("environments/*.json", "states/*.json", "files/*"),
+)
+"""Patterns of the files of a folder of tasks (`write_task_bundle`)."""
 
 
 class AtomicFolder:
@@ -17,16 +23,16 @@ class AtomicFolder:
 
     Args:
         directory: The folder; an older export there is replaced.
-        content: Name of the subfolder by which an export is known.
+        files: Patterns of the paths in it that an export writes (`*` also stands for slashes).
 
     Raises:
         InputError: `directory` is a file.
-        RunError: `directory` holds something else than an export.
+        RunError: `directory` has a file that no export writes.
     """
 
-    def __init__(self, directory: str | Path, content: str = DATA) -> None:
+    def __init__(self, directory: str | Path, files: Sequence[str]) -> None:
         self.directory = Path(directory)
-        self.content = content
+        self._files = (*files, "*__pycache__/*.pyc")
         self.part = self.directory.with_name(f".{self.directory.name}.part")
         self._old = self.directory.with_name(f".{self.directory.name}.old")
         self._discarded = False
@@ -36,7 +42,7 @@ class AtomicFolder:
         if self._old.exists() and not self.directory.exists():
             self._old.rename(self.directory)  # an earlier export died between the two renames of the commit
         shutil.rmtree(self.part, ignore_errors=True)
-        (self.part / self.content).mkdir(parents=True)
+        self.part.mkdir(parents=True)
         return self
 
     def __exit__(
@@ -74,11 +80,14 @@ class AtomicFolder:
         shutil.rmtree(self._old, ignore_errors=True)
 
     def _refuse_foreign_folder(self) -> None:
-        """A folder with something else in it is not ours to replace."""
+        """Only what an export wrote is replaced: a single other file keeps the folder."""
         if not self.directory.exists():
             return
         if not self.directory.is_dir():
             raise InputError(f"{self.directory} is a file; give a folder for the dataset")
-        names = {path.name for path in self.directory.iterdir()}
-        if names and self.content not in names:
-            raise RunError(f"{self.directory} holds something that is no dataset; choose another folder or empty it")
+        for path in self.directory.rglob("*"):
+            name = path.relative_to(self.directory).as_posix()
+            if not any(fnmatchcase(name, pattern) for pattern in self._files) and (path.is_symlink() or path.is_file()):
+                raise RunError(
+                    f"{self.directory} holds {name}, which no export writes: choose another folder or move that away"
+                )

@@ -1,9 +1,10 @@
 """The dataset on disk: files that `datasets.load_dataset` gives back exactly as they went in."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trajsmith.export.atomic_folder import DATA, AtomicFolder
+from trajsmith.export.atomic_folder import TASK_FILES, AtomicFolder
 from trajsmith.export.columns import Columns, RowEncoder, build_features
 from trajsmith.export.shards import JsonLines, ParquetShards
 from trajsmith.export.splits import SPLITS
@@ -12,6 +13,18 @@ from trajsmith.records import InputError, JsonObject, RunError
 if TYPE_CHECKING:
     from datasets import Features
 
+DATA = "data"
+"""Folder of the rows."""
+FILES = (
+    *(f"{DATA}/{split}{ending}" for split in SPLITS for ending in (".jsonl", "-[0-9]*.parquet")),
+    *(
+        "README.md",
+        "config.yaml",
+        "plots/*.svg",
+        *(f"{run}/{file}" for run in ("run", ".run.part") for file in TASK_FILES),
+    ),
+)
+"""Patterns of the files of a dataset's folder; in `run` are the tasks behind the rows, if they were pushed."""
 COLUMNS: dict[str, str] = {
     "id": "string",
     "task_id": "string",
@@ -47,16 +60,23 @@ class DatasetWriter(AtomicFolder):
         directory: The dataset's folder; an older dataset there is replaced.
         rows_per_shard: Rows per Parquet file.
         columns: Columns with their kinds; None writes JSON Lines, one file per split.
+        beside: Names of other files that an older dataset may have beside its rows.
 
     Raises:
         InputError: `directory` is a file, or a row has other columns than `columns`.
         RunError: `directory` holds something else than a dataset, or no row was written.
     """
 
-    def __init__(self, directory: str | Path, rows_per_shard: int = 2000, columns: Columns | None = COLUMNS) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        rows_per_shard: int = 2000,
+        columns: Columns | None = COLUMNS,
+        beside: Iterable[str] = (),
+    ) -> None:
         if rows_per_shard < 1:
             raise InputError("rows_per_shard must be at least 1")
-        super().__init__(directory)
+        super().__init__(directory, (*FILES, *beside))
         self._rows_per_shard = rows_per_shard
         self._columns = columns
         self._encoder: RowEncoder | None = None
@@ -84,6 +104,7 @@ class DatasetWriter(AtomicFolder):
         files.write(row)
 
     def _open(self, split: str) -> ParquetShards | JsonLines:
+        (self.part / DATA).mkdir(exist_ok=True)
         if self._columns is None:
             return JsonLines(self.part / DATA, split)
         self._encoder = self._encoder or RowEncoder(self._columns)

@@ -13,7 +13,7 @@ from trajsmith.export.dataset import DatasetWriter
 from trajsmith.export.formats import FORMATS, ExportItem, FormatSettings
 from trajsmith.export.preference_pairs import count_equal_messages
 from trajsmith.export.rows import ToolSchemaCache, build_row
-from trajsmith.export.splits import SplitSettings
+from trajsmith.export.splits import SPLITS, SplitSettings
 from trajsmith.records import (
     EnvironmentSpec,
     JsonObject,
@@ -58,7 +58,8 @@ class MultiFormatWriter:
     ) -> None:
         self.formats = {name: FORMATS.get(name) for name in targets}
         self.writers = {
-            name: DatasetWriter(folder, rows_per_shard, self.formats[name].columns) for name, folder in targets.items()
+            name: DatasetWriter(folder, rows_per_shard, self.formats[name].columns, self.formats[name].files(SPLITS))
+            for name, folder in targets.items()
         }
         self.dropped: dict[str, Counter[str]] = {name: Counter() for name in targets}
         """Format to reason to trajectories that it refused."""

@@ -3,16 +3,21 @@
 Torch and llguidance are imported on first use.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import orjson
 
 from trajsmith.records import InputError, JsonObject, JsonValue
+from trajsmith.records.text import to_one_line
 
+_log = logging.getLogger(__name__)
 OPENS, CLOSES = "<tool_call>", "</tool_call>"
 """Around a tool call."""
+THINKS = ("<think>", "</think>")
+"""Around reasoning."""
 
 
 def has_grammars() -> bool:
@@ -34,8 +39,61 @@ class ReplyGrammars:
         self._tokenizer = from_tokenizer(tokenizer, n_vocab=vocabulary)
         self._end = tokenizer.eos_token_id
         self._matchers: dict[str, Any] = {}
-        self.tags_are_tokens = OPENS in tokenizer.get_vocab()
-        """The tags around a tool call are tokens of their own."""
+        self._call_grammars: dict[bytes, str] = {}
+        self.tags = frozenset({OPENS, CLOSES, *THINKS} & tokenizer.get_added_vocab().keys())
+        """Tags that are tokens of their own."""
+
+    def write_json_grammar(self, schema: JsonObject) -> str:
+        """Write the grammar of a reply that is JSON by a schema.
+
+        Raises:
+            InputError: No grammar can be made of it.
+        """
+        grammar = write_json_grammar(schema)
+        try:
+            self._open(grammar)
+        except ValueError as error:
+            raise InputError(f"the schema of a reply cannot be followed token by token: {error}") from error
+        return grammar
+
+    def write_call_grammar(self, tools: Sequence[JsonObject]) -> str:
+        """Write the grammar of a message; what no grammar can be made of is left free, with a warning."""
+        key = orjson.dumps(tools)
+        if key not in self._call_grammars:
+            grammar = write_call_grammar(tools, self.tags)
+            if self._find_fault(tools):
+                grammar = write_call_grammar([self._loosen(tool) for tool in tools], self.tags)
+            self._call_grammars[key] = grammar
+        return self._call_grammars[key]
+
+    def _find_fault(self, tools: Sequence[JsonObject]) -> str:
+        """Return why no grammar can be made of the schemas of some tools, or nothing."""
+        try:
+            self._open(write_call_grammar(tools, self.tags))
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    def _loosen(self, tool: JsonObject) -> JsonObject:
+        """Return a tool of which a grammar can be made: arguments that prevent it may be anything."""
+        reason = self._find_fault([tool])
+        if not reason:
+            return tool
+        function, schema = tool["function"], tool["function"]["parameters"]
+
+        def build(properties: JsonObject, required: Sequence[str]) -> JsonObject:
+            parameters = {**schema, "properties": properties, "required": list(required)}
+            return {**tool, "function": {**function, "parameters": parameters}}
+
+        properties = {
+            name: {} if self._find_fault([build({name: one}, [name])]) else one
+            for name, one in (schema.get("properties") or {}).items()
+        }
+        loose = build(properties, [name for name in schema.get("required") or () if name in properties])
+        if self._find_fault([loose]):
+            loose = {**tool, "function": {**function, "parameters": {"type": "object", "additionalProperties": True}}}
+        _log.warning("%s: calls do not follow all of its schema: %s", function["name"], reason)
+        return loose
 
     def build_processor(self, grammars: Sequence[str | None]) -> "GrammarProcessor":
         """Build the processor of one batch.
@@ -57,7 +115,7 @@ class ReplyGrammars:
         if grammar not in self._matchers:
             matcher = LLMatcher(self._tokenizer, grammar)
             if matcher.is_error():
-                raise ValueError(matcher.get_error())
+                raise ValueError(to_one_line(matcher.get_error(), 200))
             self._matchers[grammar] = matcher
         return self._matchers[grammar].deep_copy()
 
@@ -71,8 +129,8 @@ def write_json_grammar(schema: JsonObject) -> str:
     return grammar
 
 
-def write_call_grammar(tools: Sequence[JsonObject], tags_are_tokens: bool) -> str:
-    """Write the grammar of a message: free text, and calls of these tools with arguments by their schemas.
+def write_call_grammar(tools: Sequence[JsonObject], tags: Collection[str]) -> str:
+    """Write the grammar of a message: free text, reasoning, and calls of these tools with arguments by their schemas.
 
     A call has a name that is shown, all required arguments in the order of the schema, and values of their types and
     choices; arguments that the schema does not know only where it says so. Keywords of which no grammar can be made
@@ -80,15 +138,18 @@ def write_call_grammar(tools: Sequence[JsonObject], tags_are_tokens: bool) -> st
 
     Args:
         tools: Tools as they are shown to a model, at least one.
-        tags_are_tokens: The tags around a call are tokens of their own, as in models of the Qwen family.
+        tags: Tags around calls and reasoning that are tokens of their own, as in models of the Qwen family: text holds
+            no token of its own that the grammar does not name.
     """
     style = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
     end = quote_json("}\n")
-    opens, closes, lead = f"lead {OPENS} ", f"{end} {CLOSES}", "lead: TEXT"
-    if not tags_are_tokens:
-        opens, closes, lead = "lead ", quote_json(f"}}\n{CLOSES}"), f"lead[lazy]: TEXT {quote_json(OPENS)}"
+    opens, closes = f"text {OPENS} ", f"{end} {CLOSES}"
     names = " | ".join(f"call_{number}" for number in range(len(tools)))
-    rules = ["%llguidance {}", f"start: ({names})* TEXT", "TEXT: /(.|\\n)*/", lead]
+    pieces = " | ".join(("TEXT", *(tag for tag in THINKS if tag in tags)))
+    rules = ["%llguidance {}", f"start: ({names})* text", f"text: ({pieces})*", "TEXT: /(.|\\n)+/"]
+    if OPENS not in tags:
+        opens, closes = "text lead ", quote_json(f"}}\n{CLOSES}")
+        rules.append(f"lead[lazy]: TEXT? {quote_json(OPENS)}")
     for number, tool in enumerate(tools):
         function = tool["function"]
         schema = {"type": "object", "additionalProperties": False} | (function.get("parameters") or {})

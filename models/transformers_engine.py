@@ -20,8 +20,6 @@ from trajsmith.models.json_grammar import (
     ReplyGrammars,
     check_call_format,
     has_grammars,
-    write_call_grammar,
-    write_json_grammar,
 )
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
 from trajsmith.models.precision import choose_inference_dtype
@@ -155,11 +153,13 @@ class TransformersModel:
 
     def _write_grammar(self, request: ChatRequest, tools: list[JsonObject]) -> str | None:
         """Write the grammar of a reply; None for free text."""
-        if request.reply_schema is not None:
-            return write_json_grammar(request.reply_schema) if self.follows_schemas else None
-        if self.grammars is None or not self.constrained or not tools:
+        if self.grammars is None:
             return None
-        return write_call_grammar(request.tools, self.grammars.tags_are_tokens)
+        if request.reply_schema is not None:
+            return self.grammars.write_json_grammar(request.reply_schema) if self.follows_schemas else None
+        if not self.constrained or not tools:
+            return None
+        return self.grammars.write_call_grammar(request.tools)
 
     async def close(self) -> None:
         """Stop generating after the batch that is being generated; safe to call twice."""

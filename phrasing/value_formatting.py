@@ -9,6 +9,7 @@ from trajsmith.phrasing.languages import get_language
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
+_YEAR = re.compile(r",? (\d{4})\b")
 _SPACES = re.compile(r"[\s_]+")
 _SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 
@@ -23,12 +24,27 @@ def parse_datetime(value: Any) -> datetime | date | None:
         return None
 
 
+def shift_date(moment: date, days: int) -> date | None:
+    """Return what comes so many days after a date or datetime; None outside the calendar, as after 31 December 9999."""
+    try:
+        return moment + timedelta(days=days)
+    except OverflowError:
+        return None
+
+
 def add_days(value: Any, days: Any) -> str:
-    """Return the day that comes so many days after a date, a datetime or their ISO strings, in ISO form."""
+    """Return the day that comes so many days after a date, a datetime or their ISO strings, in ISO form.
+
+    Raises:
+        ValueError: It is no date, or the day is outside the calendar.
+    """
     moment = value if isinstance(value, date) else parse_datetime(value)
     if moment is None:
         raise ValueError(f"{value!r} is no date")
-    return (date(moment.year, moment.month, moment.day) + timedelta(days=int(days))).isoformat()
+    day = shift_date(date(moment.year, moment.month, moment.day), int(days))
+    if day is None:
+        raise ValueError(f"{days} days after {value} there is no date")
+    return day.isoformat()
 
 
 def format_date(value: Any) -> str:
@@ -157,9 +173,24 @@ def is_value_mentioned(text: str, value: Any) -> bool:
     return any(True for form in list_value_forms(value) for _ in _find_tokens(haystack, form))
 
 
-def find_value_positions(text: str, value: Any) -> list[int]:
-    """Return where a text in lower case with single spaces states a value, in order."""
-    return sorted({at for form in list_value_forms(value) for at in _find_tokens(text, form)})
+def find_value_spans(text: str, value: Any) -> list[tuple[int, int]]:
+    """Return where a text in lower case with single spaces states a value: start and end, in order.
+
+    The year after a date belongs to it; another year than its own makes it another date.
+    """
+    moment = parse_datetime(value)
+    ends: dict[int, int] = {}
+    for form in list_value_forms(value):
+        for at in _find_tokens(text, form):
+            ends[at] = max(ends.get(at, 0), at + len(form))
+    if moment is not None:
+        for at, end in list(ends.items()):
+            year = _YEAR.match(text, end)
+            if year is not None:
+                ends[at] = year.end()
+            if year is not None and int(year[1]) != moment.year:
+                del ends[at]
+    return sorted(ends.items())
 
 
 def _find_tokens(text: str, form: str) -> Iterator[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trajsmith.records.answers import AnswerFact, RequestedInfo
-    from trajsmith.records.attempt import Difficulty, SolverAttempt
+    from trajsmith.records.attempt import Difficulty, ScoredPlay, SolverAttempt
     from trajsmith.records.bounds import PlainName, Seed
     from trajsmith.records.canonical import (
         JsonObject,
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "answers": "AnswerFact RequestedInfo",
-    "attempt": "Difficulty SolverAttempt",
+    "attempt": "Difficulty ScoredPlay SolverAttempt",
     "bounds": "PlainName Seed",
     "canonical": (
         "JsonObject JsonValue canonical_json compute_entry_weight compute_part_digest compute_parts_digest "
@@ -188,6 +188,7 @@ __all__ = [
     "Registry",
     "RequestedInfo",
     "RunError",
+    "ScoredPlay",
     "Seed",
     "Selector",
     "SolverAttempt",

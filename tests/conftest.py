@@ -7,24 +7,43 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "language_server"), str(HERE / "durations")]
+
+from recorded_durations import DurationRecorder, RecordedDurations  # noqa: E402
+
+KEPT = ("tests/packaging/", "tests/plugins/", "tests/examples/")
+"""Tests of what users install and copy: `--most-seconds` does not leave them out."""
+
 os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
 
 # Examples are the same in every run, and a slow machine is no failure.
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
-sys.path.insert(0, str(Path(__file__).parent / "language_server"))
-
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="Every kill, attack and combination (`make test-full`).")
+    parser.addoption("--most-seconds", type=float, metavar="N", help="Leave out what durations.txt says takes longer.")
+    parser.addoption("--record-durations", action="store_true", help="Write tests/durations/durations.txt anew.")
 
 
-def pytest_collection_modifyitems(items):
-    """Put files with slow tests first, so that no worker is left with a long file when the others have ended."""
-    long = ("slow", "train", "servers")
-    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in long)}
-    items.sort(key=lambda item: item.path not in slow)
+def pytest_configure(config):
+    if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(DurationRecorder())
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out long tests where asked, and put long files first: no worker is left with one when the others end."""
+    durations = RecordedDurations.read()
+    if (most := config.getoption("--most-seconds")) is not None:
+        long = {
+            item for item in items if durations.get_longest(item.nodeid) > most and not item.nodeid.startswith(KEPT)
+        }
+        config.hook.pytest_deselected(items=list(long))
+        items[:] = [item for item in items if item not in long]
+    totals = {file: durations.sum_file(file) for file in {item.nodeid.partition("::")[0] for item in items}}
+    items.sort(key=lambda item: -totals[item.nodeid.partition("::")[0]])
 
 
 @pytest.fixture(scope="session")
@@ -46,5 +65,5 @@ def language_server():
 def no_package_is_imported_by_its_folder():
     """Fail where code imports `export` in place of `trajsmith.export`: that works only in the root of a checkout."""
     yield
-    folders = {path.parent.name for path in Path(__file__).parents[1].glob("*/__init__.py")} - {"trajsmith"}
+    folders = {path.parent.name for path in HERE.parent.glob("*/__init__.py")} - {"trajsmith"}
     assert not folders & set(sys.modules)

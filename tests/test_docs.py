@@ -28,6 +28,26 @@ def test_paths_in_backticks_exist(page: str) -> None:
     assert not missing, f"{page} names files that do not exist: {missing}"
 
 
+def _list_stale_names(row: str) -> list[str]:
+    """Return names in backticks of a table's row that stand in none of the files which the row names."""
+    paths = [file for name in _list_named_paths(row) for file in (ROOT.glob(name) if "*" in name else [ROOT / name])]
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+    texts = [file.read_text() for file in files if file.suffix in {".py", ".yaml", ".md"}]
+    names = [name for name in IN_BACKTICKS.findall(row) if re.fullmatch(r"[\w.]+", name) and "." not in name[-5:]]
+    return [name for name in names if not any(name.split(".")[-1] in text for text in texts)]
+
+
+def test_names_in_the_map_stand_in_the_files_beside_them() -> None:
+    rows = [row for row in (DOCS / "architecture.md").read_text().splitlines() if row.startswith("| ")]
+    stale = [name for row in rows if "/" in row for name in _list_stale_names(row)]
+    assert len(rows) > 30
+    assert not stale, f"docs/architecture.md names what its files do not have: {stale}"
+
+
+def test_a_stale_name_in_the_map_is_found() -> None:
+    assert _list_stale_names("| a reward | `REWARDS` and `WHICH` in `verify/rewards/_evidence.py` |") == ["WHICH"]
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "docs/llms.txt"])
 def test_links_lead_to_files(page: str) -> None:
     file = ROOT / page

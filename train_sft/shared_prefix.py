@@ -6,6 +6,7 @@ the beginning ends. `tree_attention` lets every token see its own row only.
 """
 
 import random
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +16,19 @@ from trajsmith.records import InputError, JsonObject, derive_seed
 
 IGNORED = -100
 """Label of a token that is not in the loss."""
-CLASHING = ("packing", "padding_free", "train_sampling_strategy", "dataset_kwargs", "remove_unused_columns")
+CLASHING = (
+    *("packing", "padding_free", "train_sampling_strategy", "dataset_kwargs", "remove_unused_columns"),
+    "per_device_eval_batch_size",
+)
 """Settings of the trainer that say how rows become batches, which `share_prefix` does."""
 
 
 @dataclass(frozen=True)
 class LabelledRow:
-    """Tokens of one row and their labels."""
+    """Tokens of one row and their labels, four bytes each."""
 
-    ids: tuple[int, ...]
-    labels: tuple[int, ...]
+    ids: "array[int]"
+    labels: "array[int]"
 
     @property
     def head(self) -> int:
@@ -44,8 +48,8 @@ class TreeBatch:
 
 def build_label(ids: Sequence[int], mask: Sequence[int], length: int) -> LabelledRow:
     """Build a row from its tokens and the mask of those in the loss, cut at a length."""
-    labels = tuple(token if loss else IGNORED for token, loss in zip(ids, mask, strict=True))
-    return LabelledRow(tuple(ids[:length]), labels[:length])
+    labels = array("i", (token if loss else IGNORED for token, loss in zip(ids, mask, strict=True)))
+    return LabelledRow(array("i", ids[:length]), labels[:length])
 
 
 def lay_out_rows(rows: Sequence[LabelledRow]) -> TreeBatch:
@@ -100,7 +104,8 @@ def share_tools(rows: Sequence[JsonObject], shown: int, size: int, seed: int) ->
     """Show the same tools to rows that have the same system message, so that they begin alike.
 
     These are the tools that the rows of a group call, and others that they showed before, up to a number. Rows of a
-    variant keep their own: what is missing there is missing on purpose; so do rows that do not tell their variant.
+    variant keep their own: what is missing there is missing on purpose; so do rows that do not tell their variant, and
+    rows that call a tool that they do not show.
 
     Args:
         rows: Rows with `messages`, `tools` and metadata.
@@ -115,6 +120,8 @@ def share_tools(rows: Sequence[JsonObject], shown: int, size: int, seed: int) ->
     for index in order:
         row, called = rows[index], list_called_tools(rows[index])
         if row.get("variant") != "base" or len(called) > shown or row["messages"][0]["role"] != "system":
+            continue
+        if not called <= {tool["function"]["name"] for tool in row["tools"]}:
             continue
         groups = open_groups.setdefault((str(row.get("environment")), row["messages"][0]["content"]), [])
         fitting = [group for group in groups if len(group[0]) < size and len(group[1] | called) <= shown]

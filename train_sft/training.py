@@ -164,7 +164,8 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
             plan.refused[dropped.reason] += 1
             continue
         plan.rows.append(row)
-        plan.labelled.append(build_label(masked.ids, masked.mask, config.max_length))
+        if config.share_prefix:
+            plan.labelled.append(build_label(masked.ids, masked.mask, config.max_length))
         plan.example = plan.example or masked
         plan.tokens += masked.tokens
         plan.trained += masked.trained
@@ -217,7 +218,7 @@ def check_settings(config: SftConfig) -> Any:
     settings = build_validation_arguments(config) | config.trainer
     if config.share_prefix:
         settings |= build_tree_arguments(config.trainer)
-    return build_trainer_arguments(
+    arguments = build_trainer_arguments(
         TrlConfig,
         {"train_sampling_strategy": "group_by_length"} | settings,
         model=config.model,
@@ -226,6 +227,12 @@ def check_settings(config: SftConfig) -> Any:
         max_length=config.max_length,
         assistant_only_loss=not config.share_prefix,
     )
+    if config.share_prefix and arguments.n_gpu > 1:
+        raise InputError(
+            f"share_prefix: this process sees {arguments.n_gpu} GPUs, and its batches are for one: set "
+            "CUDA_VISIBLE_DEVICES=0, or start a process for each with `accelerate launch -m trajsmith sft ...`"
+        )
+    return arguments
 
 
 def build_validation_arguments(config: SftConfig | DpoConfig) -> JsonObject:

@@ -13,7 +13,8 @@ from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, Task
 from trajsmith.records.text import quote_lines, truncate_text
 from trajsmith.verify.check_cases import list_gold_changes
 from trajsmith.verify.check_panel import CheckPanel
-from trajsmith.verify.written_checks import ALLOWED_MODULES, CheckDraft
+from trajsmith.verify.check_source import ALLOWED_MODULES
+from trajsmith.verify.written_checks import CheckDraft
 
 Answer = TypeVar("Answer", bound=BaseModel)
 MAX_ROWS_LENGTH = 6000
@@ -76,7 +77,7 @@ class ModelCheckWriter:
 
     async def write(self, item: str, earlier: Sequence[CheckDraft]) -> str:
         """Ask for the function of one item."""
-        drafts: list[JsonValue] = [{"source": draft.source, "fault": draft.fault.detail} for draft in earlier]
+        drafts: list[JsonValue] = [{"source": draft.source, "fault": draft.fault.hint} for draft in earlier]
         modules = ", ".join(sorted(ALLOWED_MODULES))
         reply = await self._ask("check", CHECK_FUNCTION, CheckFunctionReply, item=item, modules=modules, earlier=drafts)
         return reply.source

@@ -4,22 +4,31 @@ taken back or altered.
 A mutant is a whole run, in which one goal of several may be wrong, so that most right checks pass most of them. Whether
 one check tells a right value from a wrong one shows in the gold state itself, with one of its changes taken back or
 given another value.
+
+Answers are sentences in the spellings of people: a check that knows "1500" only would refuse "£1,500.00".
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Literal
 
 from trajsmith.environments import diff
-from trajsmith.phrasing.value_formatting import parse_datetime
-from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue
+from trajsmith.phrasing import get_language, render_fact
+from trajsmith.phrasing.value_formatting import (
+    drop_near_years,
+    find_clock_date,
+    join_words,
+    parse_datetime,
+    shift_date,
+)
+from trajsmith.records import AnswerFact, EnvironmentSpec, JsonObject, JsonValue
 from trajsmith.verify.check_panel import CheckPanel
-from trajsmith.verify.checks import MISSING, resolve_pointer
+from trajsmith.verify.checks import MISSING, cut_at_list, resolve_pointer
 from trajsmith.verify.equivalents import EquivalentRunBuilder
+from trajsmith.verify.money_units import has_unit
 from trajsmith.verify.mutants import RunMutator, is_change_undone
-from trajsmith.verify.reported_facts import collect_reported_facts, render_answer
+from trajsmith.verify.reported_facts import collect_reported_facts
 
 CaseKind = Literal["initial", "gold", "equivalent", "mutant", "reverted", "altered", "answer"]
 MOST_UNITS = 40
@@ -28,6 +37,7 @@ MOST_FIELDS = 6
 """Fields of a new object that are altered, at most."""
 EMPTY_WORDS = "That's done. Everything is as you wanted."
 """Answer that tells no value."""
+_SENTENCE = "I have looked into it for you: {}. Is there anything else?"
 TRIES = 4
 """Mutants that are tried for each that is wanted."""
 
@@ -79,7 +89,7 @@ async def build_cases(
         EnvironmentFault: The environment broke.
     """
     gold = panel.gold
-    initial, final, answer = gold.initial, gold.ran.states[-1], render_answer(panel.says[-1])
+    initial, final, answer = gold.initial, gold.ran.states[-1], tell_facts(panel.says[-1])
     cases = [
         TestedCase("gold", "the right run", initial, final, answer),
         TestedCase("initial", "nothing is done and nothing is told", initial, initial, ""),
@@ -87,11 +97,55 @@ async def build_cases(
     builder = EquivalentRunBuilder(gold, spec, panel.masks, seed)
     for run in [*await builder.build(equivalents), *await builder.swapped()]:
         reported = collect_reported_facts(panel.facts, panel.sources, run.ran, {})
-        cases.append(TestedCase("equivalent", run.says, run.initial, run.ran.states[-1], render_answer(reported[-1])))
+        cases.append(TestedCase("equivalent", run.says, run.initial, run.ran.states[-1], tell_facts(reported[-1])))
+    for says, spelled in spell_answers(panel.says[-1], initial):
+        cases.append(TestedCase("equivalent", says, initial, final, spelled))
     for change in list_gold_changes(panel)[:MOST_UNITS]:
         cases += _build_change_cases(change, initial, final, answer)
     cases += _build_answer_cases(panel, initial, final)
     return [*cases, *await _build_mutant_cases(panel, spec, mutants, seed)]
+
+
+def tell_facts(facts: Sequence[AnswerFact]) -> str:
+    """Return the sentence that tells facts; nothing for none."""
+    return _SENTENCE.format(join_words(render_fact(fact) for fact in facts)) if facts else ""
+
+
+def spell_answers(facts: Sequence[AnswerFact], initial: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield other sentences that tell the same facts, each with its spelling in words.
+
+    Args:
+        facts: What is told.
+        initial: State that holds the clock: people leave out the year of a date near it.
+    """
+    usual = tell_facts(facts)
+    spoken = drop_near_years(_tell(facts, _spell_as_spoken), find_clock_date(initial))
+    written = _tell(facts, _spell_as_written)
+    if spoken != usual:
+        yield "amounts as £1,500.00, dates without their year", spoken
+    if written not in (usual, spoken):
+        yield "numbers as 1500.00, dates as 2026-03-09", written
+
+
+def _tell(facts: Sequence[AnswerFact], spell: Callable[[AnswerFact], str | None]) -> str:
+    return _SENTENCE.format(join_words(spell(fact) or render_fact(fact) for fact in facts)) if facts else ""
+
+
+def _spell_as_spoken(fact: AnswerFact) -> str | None:
+    """Return an amount with its sign, unless its field has another unit, and a large number with its commas."""
+    value = fact.value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, int):
+        return get_language().grammar.format_number(f"{value:,}")
+    grammar = get_language().grammar
+    return grammar.format_number(f"{value:,.10g}") if has_unit(fact.label) else grammar.format_money(value)
+
+
+def _spell_as_written(fact: AnswerFact) -> str | None:
+    if isinstance(fact.value, float):
+        return get_language().grammar.format_number(f"{fact.value:.2f}")
+    return str(fact.value).replace("T", " ") if parse_datetime(fact.value) is not None else None
 
 
 def list_gold_changes(panel: CheckPanel) -> list[GoldChange]:
@@ -100,21 +154,13 @@ def list_gold_changes(panel: CheckPanel) -> list[GoldChange]:
     ignored = {f"/{name}" for name in (panel.masks.counters, panel.masks.clock) if name}
     changes: dict[str, GoldChange] = {}
     for operation in diff(initial, final):
-        path = _cut_at_list(str(operation["path"]), final)
+        path = cut_at_list(str(operation["path"]), final)
         if any(path == prefix or path.startswith(f"{prefix}/") for prefix in ignored):
             continue
         before, after = resolve_pointer(initial, path), resolve_pointer(final, path)
         generated = path in form.generated_values
         changes.setdefault(path, GoldChange(path, before, after, generated))
     return list(changes.values())
-
-
-def _cut_at_list(path: str, document: JsonObject) -> str:
-    parts = path.split("/")
-    for length in range(1, len(parts)):
-        if isinstance(resolve_pointer(document, "/".join(parts[:length])), list):
-            return "/".join(parts[:length])
-    return path
 
 
 def _build_change_cases(
@@ -155,7 +201,8 @@ def alter_value(value: Any, before: Any) -> Iterator[JsonValue]:
     elif isinstance(value, int | float):
         options = [value + 1, value - 1]
     elif moment is not None:
-        options = [(moment + timedelta(days=days)).isoformat() for days in (1, -1)]
+        others = (shift_date(moment, days) for days in (1, -1))
+        options = [other.isoformat() for other in others if other is not None]
     elif isinstance(value, str):
         options = ["something else"]
     elif value is None and before is not None and before is not MISSING:
@@ -200,7 +247,7 @@ def _build_answer_cases(panel: CheckPanel, initial: JsonObject, final: JsonObjec
         for value in alter_value(fact.value, MISSING):
             others = [fact.model_copy(update={"value": value}) if n == number else one for n, one in enumerate(facts)]
             yield TestedCase(
-                "answer", f"{value!r} is told, not {fact.value!r}", initial, final, render_answer(others), str(number)
+                "answer", f"{value!r} is told, not {fact.value!r}", initial, final, tell_facts(others), str(number)
             )
 
 
@@ -218,7 +265,7 @@ async def _build_mutant_cases(panel: CheckPanel, spec: EnvironmentSpec, wanted: 
         reported = collect_reported_facts(panel.facts, panel.sources, ran, mutant.answers)
         if not panel.is_gold(ran, reported):
             says = f"{mutant.kind}: {mutant.says}"
-            answer = render_answer(reported[-1]) or EMPTY_WORDS
+            answer = tell_facts(reported[-1]) or EMPTY_WORDS
             fails = bool(await panel.failures(ran, reported))
             cases.append(TestedCase("mutant", says, gold.initial, ran.states[-1], answer, fails_derived=fails))
     return cases

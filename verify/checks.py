@@ -107,7 +107,7 @@ def derive_checks(
     for operation in turn_changes[:MAX_CHECKS]:
         check = _state_check(operation, after)
         checks.setdefault(check.path, check)
-    changed = tuple(dict.fromkeys(_cut_at_list(operation["path"], after) for operation in changes))
+    changed = tuple(dict.fromkeys(cut_at_list(operation["path"], after) for operation in changes))
     summary = ", ".join(changed[:3]) + (" ..." if len(changed) > 3 else "")
     says = f"nothing changes but {summary}" if changed else "nothing in the state changes"
     derived: list[Check] = [*checks.values(), UntouchedCheck(says=says, allowed=changed)]
@@ -129,7 +129,7 @@ def as_answer_fact(fact: AnswerFact | JsonValue) -> AnswerFact:
     return fact if isinstance(fact, AnswerFact) else AnswerFact(value=fact)
 
 
-def _cut_at_list(path: str, document: JsonObject) -> str:
+def cut_at_list(path: str, document: JsonObject) -> str:
     """A path up to the first list on it: lists are compared as a whole."""
     parts = path.split("/")
     for depth in range(1, len(parts)):
@@ -141,7 +141,7 @@ def _cut_at_list(path: str, document: JsonObject) -> str:
 def _state_check(operation: JsonObject, after: JsonObject) -> StateCheck:
     """A check that the change is there; what is in a list is checked as the whole list."""
     path = str(operation["path"])
-    whole = _cut_at_list(path, after)
+    whole = cut_at_list(path, after)
     if whole != path:
         grown = "has the new entry" if operation["op"] == "add" else "is as requested"
         return StateCheck(says=f"{_describe_path(whole)} {grown}", path=whole, value=resolve_pointer(after, whole))

@@ -16,7 +16,7 @@ import orjson
 
 from trajsmith.phrasing import Phrasebook, get_language
 from trajsmith.phrasing.fact_detection import AllowedContent, find_numbers, find_rates
-from trajsmith.phrasing.value_formatting import add_days, format_value, is_value_mentioned, parse_datetime
+from trajsmith.phrasing.value_formatting import format_value, is_value_mentioned, parse_datetime, shift_date
 from trajsmith.phrasing.words import singularize
 from trajsmith.records import FrozenModel, JsonValue, Message, Task, Trajectory
 
@@ -63,7 +63,7 @@ class SupportTracker:
         if message.role != "assistant":
             self.days |= {int(days) for days in _DAYS.findall(message.content)}
         if message.shows_data:
-            self.results.append(_read_content(message.content))
+            self.results.append(read_content(message.content))
             self.allowed.add(self.results[-1], *count_rows(self.results[-1]))
         elif message.role not in ("assistant", "tool"):
             self.allowed.add(message.content)
@@ -143,7 +143,7 @@ def _iter_phrases(phrasebook: Phrasebook) -> Iterator[str]:
         yield from (*phrases.confirm, *phrases.done, *phrases.brief, *phrases.detailed)
 
 
-def _read_content(text: str) -> Any:
+def read_content(text: str) -> Any:
     """Return the JSON of a tool message, or its text."""
     try:
         return orjson.loads(text)
@@ -262,8 +262,10 @@ def derive_days(result: Any, days: Collection[int]) -> Iterator[str]:
     if isinstance(result, dict | list):
         for value in result.values() if isinstance(result, dict) else result:
             yield from derive_days(value, days)
-    elif parse_datetime(result) is not None:
-        yield from (add_days(result, count) for count in days)
+    else:
+        moment = parse_datetime(result)
+        shifted = (shift_date(moment, count) for count in days if moment is not None)
+        yield from (day.isoformat()[:10] for day in shifted if day is not None)
 
 
 def iter_numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:

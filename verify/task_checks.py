@@ -54,7 +54,7 @@ async def add_written_checks(task: Task, author: CheckAuthor, state: JsonObject,
 def apply_written_checks(task: Task, written: WrittenChecks, prompts: dict[str, str]) -> Task:
     """Return a task with written checks in its last turn, and with the dropped items in its audit."""
     audit = task.audit or CheckAudit()
-    dropped = tuple(f"{item}: {fault.reason}: {fault.detail}" for item, fault in written.dropped)
+    dropped = tuple(f"{item}: {fault.reason}: {fault.evidence}" for item, fault in written.dropped)
     last = task.turns[-1].model_copy(update={"checks": (*task.turns[-1].checks, *written.checks)})
     changed = task.model_copy(
         update={

@@ -242,11 +242,13 @@ async def _judge_turn(
 
 def _check_claims(task: Task, trajectory: Trajectory, wording: Wording | None) -> list[CheckOutcome]:
     """Return one outcome per value that the agent made up, or told of another thing than its own."""
+    writes = {call.tool for call in task.gold_calls if call.effect == "write"}
+    changing = {event.message for event in trajectory.events if event.effect is not None or event.tool in writes}
     claims = {
         "the agent tells only values that it was given": find_play_claims(
             task, trajectory, wording.phrasebook if wording else None
         ),
-        "each value is told of the thing that it belongs to": find_misplaced_values(trajectory.messages),
+        "each value is told of the thing that it belongs to": find_misplaced_values(trajectory.messages, changing),
     }
     return [
         CheckOutcome(says=says, kind=CLAIMS, passed=False, detail=claim.value)

@@ -5,7 +5,7 @@ believed: it runs on the initial state, the gold run, equivalent runs and wrong 
 of what went wrong, and dropped with a counted reason in the end.
 """
 
-import ast
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,21 +13,29 @@ from typing import Protocol
 
 from pydantic import Field, NonNegativeInt
 
-from trajsmith.records import CheckOutcome, CodeCheck, EnvironmentSpec, FrozenModel
-from trajsmith.verify.check_cases import TestedCase, build_cases
+from trajsmith.records import CheckOutcome, CodeCheck, EnvironmentSpec, FrozenModel, JsonObject
+from trajsmith.verify.check_cases import CaseKind, TestedCase, build_cases
 from trajsmith.verify.check_panel import CheckPanel
+from trajsmith.verify.check_source import CheckFault, find_forbidden_code
+from trajsmith.verify.checks import MISSING, resolve_pointer
 from trajsmith.verify.code_checks import CodeCheckRunner
 from trajsmith.verify.normalized_state import normalize_state
 
-ALLOWED_MODULES = frozenset({"collections", "datetime", "decimal", "itertools", "json", "math", "re", "string"})
-"""Modules that a check may import."""
-FORBIDDEN_NAMES = frozenset({
-    "__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "hash", "id", "input",
-    "locals", "object", "open", "setattr", "super", "type", "vars",
-})  # fmt: skip
-"""Builtins with which a check could look at anything but its arguments, or judge differently each time."""
 GOLD_REPEATS = 3
 """Times that a check must pass the gold run: one that draws lots fails sooner or later."""
+
+
+_RUNS: dict[CaseKind, str] = {
+    "initial": "a run in which nothing is done",
+    "gold": "the right run",
+    "equivalent": "a run that is as good as the right one",
+    "mutant": "a wrong run",
+    "reverted": "a run in which something is as before",
+    "altered": "a run in which something has another value",
+    "answer": "another answer",
+}
+_RAISED = re.compile(r"\w+(?=: | \(|$)")
+_LINE = re.compile(r"\.py:(\d+)\)$")
 
 
 class WrittenCheckSettings(FrozenModel):
@@ -41,16 +49,6 @@ class WrittenCheckSettings(FrozenModel):
     """Wrong runs that are executed."""
     equivalents: NonNegativeInt = 3
     """Runs as good as gold that are executed, at most 4."""
-
-
-@dataclass(frozen=True)
-class CheckFault:
-    """Reason why a written check is of no use."""
-
-    reason: str
-    """From a small vocabulary, for counting."""
-    detail: str
-    """What showed it, for whoever writes the check again."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +139,10 @@ class WrittenCheckTester:
         if passed != {True}:
             words = "it fails the right run" if passed == {False} else "it does not judge the same run alike"
             return CheckFault("fails_gold" if passed == {False} else "not_repeatable", words)
-        outcomes = list[bool | None]()
+        outcomes = list[bool]()
         for case in self.cases:
             outcome = CheckOutcome(says="", kind="code", passed=True) if case is gold else await self._run(check, case)
-            if outcome.passed is None and case.kind in ("initial", "equivalent", "mutant"):
+            if outcome.passed is None:
                 return _undecided(case, outcome)
             if case.kind == "equivalent" and not outcome.passed:
                 return CheckFault("fails_equivalent", f"it fails a run that is as good as the right one: {case.says}")
@@ -154,18 +152,21 @@ class WrittenCheckTester:
         }
         return self._find_weakness(outcomes)
 
-    def _find_weakness(self, outcomes: Sequence[bool | None]) -> CheckFault | None:
+    def _find_weakness(self, outcomes: Sequence[bool]) -> CheckFault | None:
         """Return why a check that passes what is right lets too much of what is wrong pass."""
         cases = list(zip(self.cases, outcomes, strict=True))
+        initial = self.cases[0].initial
         looked_at = {case.unit for case, passed in cases if case.kind == "reverted" and not passed}
         for unit in sorted(looked_at):
             altered = [(case, passed) for case, passed in cases if case.kind == "altered" and case.unit == unit]
             passing = [case for case, passed in altered if passed]
             if passing and (passing[0].strict or len(passing) == len(altered)):
-                return CheckFault("passes_wrong_value", f"it passes where {passing[0].says}")
+                hint = f"it passes where {_hide_new_keys(unit, initial)} has another value than it should have"
+                return CheckFault("passes_wrong_value", hint, f"it passes where {passing[0].says}")
         for case, passed in cases:
             if case.kind == "altered" and case.strict and not passed and case.unit not in looked_at:
-                return CheckFault("passes_undone_change", f"it looks at {case.unit} and passes where it is as before")
+                hint = f"it looks at {_hide_new_keys(case.unit, initial)} and passes where it is as before"
+                return CheckFault("passes_undone_change", hint)
         answers = [(case, passed) for case, passed in cases if case.kind == "answer"]
         if any(not passed for _, passed in answers):
             by_fact: dict[str, list[bool]] = {}
@@ -173,7 +174,8 @@ class WrittenCheckTester:
                 by_fact.setdefault(case.unit, []).append(bool(passed))
             facts = [unit for unit in by_fact if unit]
             if facts and all(all(by_fact[unit]) for unit in facts) and not looked_at:
-                return CheckFault("passes_wrong_answer", f"it passes where {answers[-1][0].says}")
+                hint = "it passes answers that tell another value than the right one"
+                return CheckFault("passes_wrong_answer", hint, f"it passes where {answers[-1][0].says}")
             return None
         if looked_at:
             return None
@@ -189,26 +191,23 @@ class WrittenCheckTester:
 
 
 def _undecided(case: TestedCase, outcome: CheckOutcome) -> CheckFault:
-    return CheckFault("could_not_tell", f"of a run ({case.says}) it could not tell: {outcome.detail}")
+    """Return the fault of a check that could not tell; what it raised may hold any value that it was given."""
+    detail = f"of a run ({case.says}) it could not tell: {outcome.detail}"
+    kind, _, message = outcome.detail.partition(": ")
+    raised = _RAISED.match(message) if kind == "crash" else None
+    if raised is not None:
+        line = _LINE.search(message)
+        message = f"it raises {raised[0]}{f' in line {line[1]}' if line else ''}"
+    elif kind not in ("output_schema", "state"):
+        message = kind
+    return CheckFault("could_not_tell", f"of {_RUNS[case.kind]} it could not tell: {message}", detail)
 
 
-def find_forbidden_code(check: CodeCheck) -> CheckFault | None:
-    """Return why the text of a check is refused before it runs; None if it only computes with its arguments."""
-    try:
-        tree = ast.parse(check.source)
-    except (SyntaxError, ValueError) as error:
-        return CheckFault("no_function", f"it is no Python: {error}")
-    if not any(isinstance(node, ast.FunctionDef) and node.name == check.function for node in tree.body):
-        return CheckFault("no_function", f"it defines no function {check.function}(initial_state, final_state, answer)")
-    for node in ast.walk(tree):
-        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        modules += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
-        names = [name for name in modules if name.split(".")[0] not in ALLOWED_MODULES]
-        names += [node.id] if isinstance(node, ast.Name) and node.id in FORBIDDEN_NAMES else []
-        names += [node.attr] if isinstance(node, ast.Attribute) and node.attr.startswith("__") else []
-        if names:
-            return CheckFault("reaches_outside", f"it uses {names[0]}: a check may only compute with its arguments")
-    return None
+def _hide_new_keys(path: str, initial: JsonObject) -> str:
+    """Return a path with `*` for what the initial state does not have: "/notes/*"."""
+    parts = path.split("/")
+    there = [resolve_pointer(initial, "/".join(parts[: number + 1])) is not MISSING for number in range(len(parts))]
+    return "/".join(part if known else "*" for part, known in zip(parts, there, strict=True))
 
 
 async def write_checks(

@@ -1,13 +1,18 @@
 """What a user may choose about the sandbox; every default is the measured one of docs/sandbox.md."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
 from trajsmith.records import FrozenModel
 
 Mode = Literal["default", "strict", "unsafe"]
 MODES = ("default", "strict", "unsafe")
+
+
+def _read_former_value(value: Any) -> Any:
+    """Read `auto` of older runs, in which some plays shared a process, as `process`."""
+    return "process" if value == "auto" else value
 
 
 class SandboxSettings(FrozenModel):
@@ -35,7 +40,7 @@ class SandboxSettings(FrozenModel):
     """Largest change of the state that a look at it may bring, as JSON."""
     imports: tuple[str, ...] = ()
     """Installed modules that the environment needs beside the standard library: imported before the lock."""
-    plays: Literal["process", "shared"] = "process"
+    plays: Annotated[Literal["process", "shared"], BeforeValidator(_read_former_value)] = "process"
     """Where plays run: `process` gives each a process of its own. `shared` puts all plays of the environment into one,
     where calls are cheaper and code can reach other plays: only for code that you trust. Mode `strict` never shares."""
     kills: PositiveInt = 20

@@ -54,7 +54,7 @@ class Format:
     about: str
     """One line: who reads it."""
     rows: Rows
-    """Gives the rows of one item, or raises `Dropped`."""
+    """Gives the rows of one item, or raises `RecordDropped`."""
     columns: Columns | None = field(default_factory=dict)
     """Columns of Parquet files; None writes JSON Lines."""
     per_task: bool = False

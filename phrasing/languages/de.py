@@ -139,6 +139,18 @@ _ANSWERS = AnswerPatterns(
     dates=re.compile(
         rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}\. ?(?:{_MONTH})\b\.?(?: \d{{4}})?|\b\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?"
     ),
+    links=word_set(
+        "ist sind kostet kosten hat haben bietet bieten umfasst läuft laufen gilt gelten reicht dauert "
+        "dauern beginnt endet liegt beträgt zahlen zahlst bezahlen für mit bei bis um am im in vom von als zu zum "
+        "der die das den dem des ein eine einen einem einer sie du es"
+    ),
+    unreal=re.compile(
+        r"\b(?:nicht|nichts|nie|niemals|kein\w*|ohne|weder|wenn|falls|sofern|ob|statt|anstatt|anstelle|lieber|"
+        r"könnte\w*|würde\w*|sollte\w*|möchte\w*|wollte\w*|wäre\w*|hätte\w*|dürfte\w*|soll|sollen|wird|werden|wollen|"
+        r"wünsch\w*|gewünscht\w*|bitte\w*|gebeten|vorschlag\w*|vorgeschlagen|gesagt|gemeint|angenommen|geplant|"
+        r"falsch\w*|wahr|früher|vorher|zuvor|bisher|war|waren|hatte\w*|gewesen|vertausch\w*|getauscht|außer)\b"
+    ),
+    part_end=re.compile(r"[,;]\s|\s[-–—]\s|\b(?:und|oder|aber|sondern|während|dann|außerdem)\b"),
     calendar=word_set("tag monat jahr stunde minute datum zeit uhrzeit woche"),
     what_time=re.compile(r"\b(?:um wie ?viel uhr|zu welcher uhrzeit|welche uhrzeit|wie spät)\b", re.IGNORECASE),
 )

@@ -199,6 +199,19 @@ _ANSWERS = AnswerPatterns(
         rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH_WORDS})\b(?: \d{{4}})?|"
         rf"\b(?:{_MONTH_WORDS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
     ),
+    links=word_set(
+        "is are costs cost has have holds hold offers offer includes include gives gets get comes come goes "
+        "runs run lasts last leaves leave departs arrives arrive starts start begins ends end pay pays "
+        "at for of on in from by as with until till the a an your its it which that you there"
+    ),
+    unreal=re.compile(
+        r"n['’]t\b|['’](?:d|ll)\b|\b(?:no|not|never|none|nothing|neither|nor|without|cannot|if|unless|whether|suppos\w+|"
+        r"could|would|should|might|may|will|shall|let|going to|want(?:s|ed)?|wish\w*|ask(?:s|ed|ing)?|prefer\w*|hop\w+|"
+        r"suggest\w*|propos\w+|expect\w*|request\w*|planned|mean(?:s|t)?|said|say|says|told|thought|assum\w+|imagin\w+|"
+        r"ideally|instead|rather|than|unlike|except|wrong|false|true|mistake\w*|swap\w*|earlier|previous\w*|formerly|"
+        r"used to|was|were|had|been)\b"
+    ),
+    part_end=re.compile(r"[,;]\s|\s[-–—]\s|\b(?:and|or|but|while|whereas|then|also|plus)\b"),
     calendar=frozenset({"day", "month", "year", "hour", "minute", "date", "time", "week"}),
     what_time=re.compile(r"\b(?:what time|which time|what hour|how late|how early|exact time)\b", re.IGNORECASE),
 )

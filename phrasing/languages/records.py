@@ -59,6 +59,12 @@ class AnswerPatterns:
     nothing: Pattern
     zero: Pattern
     dates: Pattern
+    links: frozenset[str]
+    """Words that may stand between a thing and its value: "Basic costs £5.00"."""
+    unreal: Pattern
+    """Words of a sentence that may tell what is not so: wishes, conditions, negations, comparisons."""
+    part_end: Pattern
+    """Where one part of a sentence about several things ends."""
     calendar: frozenset[str]
     what_time: Pattern
 

@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Sequence, Set
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
-from trajsmith.phrasing.value_formatting import parse_datetime
+from trajsmith.phrasing.value_formatting import parse_datetime, shift_date
 from trajsmith.querygen.state_first.edits import StateEdit
 from trajsmith.records import FrozenModel, JsonObject, JsonValue
 
@@ -90,9 +90,13 @@ def _list_links(state: JsonObject, table: str, key: str) -> set[str]:
 
 
 def _shift_date(value: JsonValue, learnt_on: str, state: JsonObject) -> JsonValue:
-    """Return a date as many days from the clock of this state as it was from the clock of the other."""
+    """Return a date as many days from the clock of this state as it was from the clock of the other.
+
+    Dates that stand for "never", such as 9999-12-31, stay where there is no such day.
+    """
     moment, old, now = (parse_datetime(each) for each in (value, learnt_on, state.get("now")))
     if not isinstance(value, str) or moment is None or old is None or now is None:
         return value
     days = (date(now.year, now.month, now.day) - date(old.year, old.month, old.day)).days
-    return (moment + timedelta(days=days)).isoformat()
+    shifted = shift_date(moment, days)
+    return value if shifted is None else shifted.isoformat()

@@ -12,8 +12,6 @@ from trajsmith.envcheck.exploration import ExplorationEffort
 from trajsmith.environments import library
 from trajsmith.environments.native_source import NativeSource
 
-pytestmark = pytest.mark.slow
-
 PACKAGE = "trajsmith.environments.library.smart_home"
 FILE = Path(library.__file__).parent / "smart_home" / "__init__.py"
 PLAN = CheckPlan(effort=ExplorationEffort(first=12, enough=3, hard=30, walks=1, length=12), seeds=8, starts=2)

@@ -23,8 +23,6 @@ from examining import calls, found, report_on
 
 from trajsmith.records import JsonObject
 
-pytestmark = pytest.mark.slow
-
 # Answers, arguments, amounts, lists, limits
 
 

@@ -21,8 +21,6 @@ from trajsmith.envgen.synthesis.records import Complaint, Theme
 from trajsmith.envgen.synthesis.repair_stage import find_repair_fault
 from trajsmith.records import InputError
 
-pytestmark = pytest.mark.slow
-
 ROOMS, HIRE = ("--wish", "rehearsal rooms"), ("--wish", "instrument hire")
 
 

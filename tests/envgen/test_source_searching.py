@@ -18,8 +18,6 @@ from trajsmith.envgen.synthesis.search_records import collect_origins, search_al
 from trajsmith.records import InputError
 from trajsmith.records.journal import StepJournal
 
-pytestmark = pytest.mark.slow
-
 SERVER = Path(__file__).parent / "search_server.py"
 
 

@@ -29,8 +29,6 @@ from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError
 from trajsmith.records.journal import StepJournal
 
-pytestmark = pytest.mark.slow
-
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 EXPERT = HERE / "expert" / "expert.py"

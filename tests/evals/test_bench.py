@@ -94,7 +94,6 @@ async def test_scripted_players_score_what_the_checker_gives_and_are_diagnosed(t
 
 
 @needs_bfcl
-@pytest.mark.slow
 @pytest.mark.parametrize(("model", "passed"), [("gold", [5, 5, 5]), ("refuse", [0, 5, 0]), ("random", [0, 0, 0])])
 def test_bfcl_judges_gold_refusing_and_guessing(tmp_path, model, passed):
     arguments = ["bench", "bfcl", "--model", model, "--environment", str(BFCL), "--out", str(tmp_path), "--limit", "5"]

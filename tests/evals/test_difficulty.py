@@ -1,12 +1,15 @@
 """Difficulty by playing: labels, plays that count, readings on which solvers agree, and the command."""
 
 import asyncio
+import shutil
 from types import SimpleNamespace
 
 import orjson
 import pytest
 
+from trajsmith.cli.calibrate import _render_reading
 from trajsmith.evals import find_ambiguous_tasks, measure_difficulty, read_attempts
+from trajsmith.evals.readings import TaskReading, list_stated_values
 from trajsmith.pipeline import calibration
 from trajsmith.pipeline.calibration import CalibrationSettings, calibrate_run
 from trajsmith.pipeline.config import resolve_config
@@ -14,7 +17,7 @@ from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.runner import export_again, run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import InputError, RunError, SolverAttempt
+from trajsmith.records import FunctionCall, InputError, Message, RunError, SolverAttempt, ToolCall
 from trajsmith.train_grpo.pass_rates import ALL_SOLVERS, select_by_pass_rate
 from trajsmith.train_grpo.settings import PassRateSettings
 
@@ -58,6 +61,18 @@ def test_of_a_solver_only_its_newest_version_counts(tmp_path):
         read_attempts(tmp_path / "attempts.jsonl")
 
 
+def test_a_play_counts_once_with_what_was_written_last(tmp_path):
+    lost = attempt(passed=None, error="model_timeout")
+    lines = [lost, attempt(passed=None, sample=1), attempt(passed=True), attempt(passed=None, sample=1)]
+    (tmp_path / "attempts.jsonl").write_bytes(b"".join(one.to_line() for one in lines))
+    assert [(one.sample, one.passed) for one in read_attempts(tmp_path / "attempts.jsonl")] == [(0, True), (1, None)]
+
+
+@pytest.mark.parametrize(("error", "again"), [("model_timeout", True), ("model_server", True), ("undecided", False)])
+def test_only_plays_that_a_server_lost_are_repeated(error, again):
+    assert attempt(passed=None, error=error).should_retry is again
+
+
 def test_the_day_of_a_play_does_not_name_it():
     assert attempt(date="2026-01-01").id == attempt(date="2026-02-01").id
 
@@ -74,6 +89,9 @@ GOLD = ('cancel(order="A")', 'cancel(order="B")')
 OTHER = ('cancel(order="A")', 'cancel(order="C")')
 
 
+MANY = tuple(f"{number} June" for number in range(10, 30))
+
+
 def failed(solver, sample, actions=(), stated=()):
     return attempt(solver, sample, False, actions=actions, stated=stated)
 
@@ -83,6 +101,12 @@ def failed(solver, sample, actions=(), stated=()):
     [
         pytest.param(WRITE, [failed("a", 0, OTHER), failed("b", 0, OTHER)], True, id="two-solvers-agree"),
         pytest.param(WRITE, [failed("a", 0, OTHER), failed("a", 1, OTHER)], False, id="one-solver-repeats-itself"),
+        pytest.param(
+            WRITE, [failed("scripted:0.1", 0, OTHER), failed("scripted:0.2", 0, OTHER)], False, id="scripted-alike"
+        ),
+        pytest.param(
+            WRITE, [failed("scripted", 0, OTHER), failed("m@http://a", 0, OTHER)], True, id="scripted-and-a-model"
+        ),
         pytest.param(WRITE, [failed("a", 0, GOLD[:1]), failed("b", 0, GOLD[:1])], False, id="a-call-left-out"),
         pytest.param(WRITE, [failed("a", 0, GOLD), failed("b", 0, GOLD)], False, id="right-calls-wrong-words"),
         pytest.param(READ, [failed("a", 0, (), ("6 May",)), failed("b", 0, (), ("6 May",))], True, id="another-answer"),
@@ -101,7 +125,7 @@ def test_readings_on_which_independent_solvers_agree(task, plays, ambiguous):
     assert bool(found) is ambiguous
     if found and task is WRITE:
         assert (found[0].gold.actions, found[0].other.actions) == (GOLD, OTHER)
-        assert found[0].other.solvers == {"a": 1, "b": 1}
+        assert found[0].other.solvers == {play.solver: 1 for play in plays}
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +163,59 @@ def test_plays_are_records_of_the_run_and_are_not_made_twice(calibrated, monkeyp
 
     monkeypatch.setattr(calibration, "attempt_task", never)
     assert asyncio.run(calibrate_run(run, SETTINGS)).difficulties == again.difficulties
+
+
+def test_an_earlier_version_of_a_solver_is_not_played_again(calibrated, tmp_path, monkeypatch):
+    run = RunDirectory.open(shutil.copytree(calibrated[0].path, tmp_path / "run"))
+    run.file("attempts.jsonl").unlink()
+
+    def calibrate(version, runs):
+        monkeypatch.setattr(calibration, "version", lambda name: version)
+        settings = CalibrationSettings(solvers=("scripted:0.4",), runs=runs, limit=2)
+        return asyncio.run(calibrate_run(run, settings)).solvers["scripted:0.4"]
+
+    first = calibrate("1", 3)
+    assert calibrate("2", 1) != first
+    plays = len(read_attempts(run.file("attempts.jsonl"), every_version=True))
+    assert calibrate("1", 3) == first
+    assert len(read_attempts(run.file("attempts.jsonl"), every_version=True)) == plays
+    assert calibrate("1", 3) == first
+
+
+def test_plays_that_a_server_lost_are_made_again(calibrated, tmp_path, monkeypatch):
+    run = RunDirectory.open(shutil.copytree(calibrated[0].path, tmp_path / "run"))
+    attempts = read_attempts(run.file("attempts.jsonl"))
+    lost = {"id": "", "passed": None, "error": "model_timeout"}
+    first = SolverAttempt(**attempts[0].model_dump() | lost)
+    run.file("attempts.jsonl").write_bytes(b"".join(one.to_line() for one in (*attempts[1:], first)))
+    played = []
+    play = calibration.attempt_task
+
+    async def count(*arguments):
+        played.append(arguments)
+        return await play(*arguments)
+
+    monkeypatch.setattr(calibration, "attempt_task", count)
+    report = asyncio.run(calibrate_run(run, SETTINGS))
+    assert len(played) == 1
+    assert report.solvers == calibrated[1].solvers
+
+
+def test_all_values_that_an_answer_tells_are_compared():
+    call = ToolCall(id="1", function=FunctionCall(name="list_days", arguments={}))
+    messages = (
+        Message(role="user", content="Which days?"),
+        Message(role="assistant", content="", tool_calls=(call,)),
+        Message(role="tool", content=orjson.dumps(MANY).decode(), tool_call_id="1", name="list_days"),
+        Message(role="assistant", content=f"They are {', '.join(MANY)}."),
+    )
+    play = SimpleNamespace(messages=messages, turns=[SimpleNamespace(start=0, stop=4)])
+    assert list_stated_values(play) == MANY
+
+
+def test_a_long_reading_is_cut_only_where_it_is_printed():
+    printed = _render_reading(TaskReading(actions=(), stated=MANY, solvers={"a": 1}))
+    assert MANY[11] in printed and MANY[12] not in printed and "and 8 more" in printed
 
 
 def test_a_solver_that_does_not_start_is_named_and_the_others_play(calibrated):
@@ -182,8 +259,6 @@ def test_training_draws_from_the_band_and_leaves_out_groups_without_a_difference
 
 
 def test_a_dataset_has_the_shares_of_difficulty_that_are_asked_for(calibrated, tmp_path):
-    import shutil
-
     run, report = calibrated
     copy = tmp_path / "run"
     shutil.copytree(run.path, copy)

@@ -20,8 +20,6 @@ from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import BudgetExceeded, InputError
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 SCRIPT = str(Path(speaking.__file__))
 CONFIG = """

@@ -109,11 +109,18 @@ def test_export_killed_between_the_renames_is_undone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["dataset"]
 
 
-def test_foreign_folder_is_not_replaced(tmp_path):
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(RunError, match="holds something that is no dataset"), DatasetWriter(tmp_path):
+@pytest.mark.parametrize("foreign", ["thesis.txt", "data/notes.csv", "run.py", ".git/HEAD", "plots/raw.csv"])
+def test_foreign_folder_is_not_replaced(tmp_path, foreign):
+    write(tmp_path / "dataset", rows_of(1))
+    path = tmp_path / "dataset" / foreign
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("years of work")
+    with (
+        pytest.raises(RunError, match=f"holds {foreign}, which no export writes"),
+        DatasetWriter(tmp_path / "dataset"),
+    ):
         pass
-    assert (tmp_path / "thesis.txt").exists()
+    assert path.read_text() == "years of work"
 
 
 def test_row_groups_stay_small(tmp_path):

@@ -14,8 +14,6 @@ from trajsmith.export import DatasetWriter, Statistics, build_card, build_row
 from trajsmith.export.hub import detect_repo_kind, execute_push, plan_push, translate_hub_errors
 from trajsmith.records import InputError, RunError
 
-pytestmark = pytest.mark.slow
-
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
 ROOT = Path(__file__).parents[2]
 

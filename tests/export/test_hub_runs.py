@@ -11,7 +11,6 @@ import trajsmith as ts
 from trajsmith.pipeline.hub_runs import check_foreign_config
 from trajsmith.records import InputError
 
-pytestmark = pytest.mark.slow
 CONFIG = {
     "name": "hub",
     "seed": 3,
@@ -53,6 +52,18 @@ def test_a_repository_is_rows_and_a_run_that_replays(run, tmp_path):
         replayed = call(hub, tmp_path, "-m", "trajsmith", "replay", "hub:me/rows")
         number = len(run.trajectories)
         assert f"{number} of {number} trajectories replayed to equal state hashes" in replayed.stdout, replayed.stderr
+        copy = {
+            file: file.stat().st_mtime_ns for file in (tmp_path / "home" / "trajsmith").rglob("*") if file.is_file()
+        }
+        for command in (["resume"], ["report"], ["export"], ["verify"], ["calibrate", "--solver", "scripted:0.1"]):
+            refused = call(hub, tmp_path, "-m", "trajsmith", command[0], "hub:me/rows", *command[1:])
+            assert refused.returncode == 2 and "hub:me/rows can be read only" in refused.stderr
+        exported = call(
+            hub, tmp_path, "-m", "trajsmith", "export", "hub:me/rows", "--format", "openai", "--out", "rows"
+        )
+        assert exported.returncode == 0, exported.stderr
+        assert (tmp_path / "rows" / "data" / "train.jsonl").is_file()
+        assert copy == {file: file.stat().st_mtime_ns for file in copy}
         used = call(hub, tmp_path, "-c", USE)
         assert used.stdout.split() == [str(number), "True", "0.0"], used.stderr[-2000:]
         missing = call(hub, tmp_path, "-m", "trajsmith", "replay", "hub:me/nothing")
@@ -62,20 +73,41 @@ def test_a_repository_is_rows_and_a_run_that_replays(run, tmp_path):
 @pytest.mark.parametrize(
     "environment",
     [
-        {"mcp": {"command": ["sh", "-c", "true"]}},
+        {"mcp": {"name": "own", "command": ["sh", "-c", "true"]}},
         {"python": "/etc/other.py"},
         {"python": "files/../../other.py"},
         {"library": "bank", "sandbox": {"mode": "unsafe"}},
+        {"python": "files/e.py", "phrases": "/etc/passwd"},
+        {"python": "files/e.py", "phrases": "../../phrases.yaml"},
+        {"python": "files/e.py", "scenarios": "/etc/passwd"},
+        {"python": "files/e.py", "sandbox": {"imports": ["os"]}},
+        {"python": "files/e.py", "sandbox": {"allow_missing": ["landlock"]}},
+        {"python": "files/e.py", "sandbox": {"memory_mb": 10**9}},
+        {"python": "files/e.py", "sandbox": {"total_memory_mb": 10**9}},
+        {"python": "files/e.py", "sandbox": {"plays": "shared"}},
     ],
-    ids=["program", "absolute", "outside", "unsafe"],
+    ids=[
+        *("program", "absolute", "outside", "unsafe", "phrases", "phrases-outside", "scenarios"),
+        *("imports", "landlock", "memory", "total-memory", "shared"),
+    ],
 )
 def test_a_configuration_from_outside_starts_nothing(tmp_path, environment):
+    with pytest.raises(InputError, match="starts programs, names files elsewhere or weakens the sandbox"):
+        check_foreign_config(write_config(tmp_path, environment), "me/rows")
+
+
+def test_a_configuration_from_outside_may_have_a_stricter_sandbox(tmp_path):
+    stricter = {"mode": "strict", "memory_mb": 512, "call_seconds": 0.5}
+    environment = {"python": "files/e.py:E", "phrases": "files/phrases.yaml", "sandbox": stricter}
+    check_foreign_config(write_config(tmp_path, environment), "me/rows")
+
+
+def write_config(folder, environment):
     import yaml
 
-    file = tmp_path / "config.yaml"
+    file = folder / "config.yaml"
     file.write_text(yaml.safe_dump({"name": "x", "seed": 1, "run": ".", "environments": [environment]}))
-    with pytest.raises(InputError):
-        check_foreign_config(file, "me/rows")
+    return file
 
 
 def test_a_configuration_of_tasks_has_no_other_settings(tmp_path):

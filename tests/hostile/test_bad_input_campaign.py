@@ -14,7 +14,6 @@ import pytest
 import run_cases
 from input_campaign import Campaign, Case, Outcome, find_faults
 
-pytestmark = pytest.mark.slow
 SAMPLE = 40
 """Cases of a family by default."""
 

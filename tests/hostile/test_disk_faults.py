@@ -15,7 +15,6 @@ import pytest
 from input_campaign import Campaign, Case, find_faults
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("cc") is None, reason="the failing file system is compiled with cc"),
 ]
 CONFIG = (

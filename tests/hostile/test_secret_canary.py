@@ -12,7 +12,6 @@ import pytest
 from input_campaign import Campaign, Case
 from running_server import RunningServer
 
-pytestmark = pytest.mark.slow
 CANARY = "cnry-8f3a91d2c47b6e05"
 KEYS = {
     name: f"{CANARY}-{number}"

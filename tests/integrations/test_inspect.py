@@ -47,3 +47,9 @@ def test_the_command_evaluates_the_folder(folder, tmp_path, checked):
     scores = [sample["scores"]["verdict"]["value"] for sample in content["samples"]]
     assert scores == [0.0, 0.0, 0.0]
     checked("inspect-ai", content["eval"]["packages"]["inspect_ai"], "inspect eval (no answer: 0)", 3, 3)
+    command = [*command[:2], "score", str(log), "--overwrite", "--action", "overwrite", "--display", "plain"]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=200, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    again = orjson.loads(log.read_bytes())
+    assert [sample["scores"]["verdict"]["value"] for sample in again["samples"]] == scores
+    assert again["stats"]["completed_at"]

@@ -7,7 +7,7 @@ import time
 
 import orjson
 import pytest
-from other_side import ROOT, find_python, read_version
+from other_side import ROOT, find_python, read_version, run_script
 from responses_model import serve_transcripts
 
 from trajsmith.pipeline.task_packages import write_task_package
@@ -108,3 +108,10 @@ def test_rewards_of_rollouts_are_the_verdicts(folder, model, transcripts, tmp_pa
     checked(
         "nemo-gym", read_version("nemo-gym", "nemo_gym"), "gym eval run (simple_agent)", len(results), len(transcripts)
     )
+
+
+def test_what_the_server_cannot_use_or_score_has_a_status_of_its_own(run):
+    answers = {line["request"]: line for line in run_script("nemo_gym", "break_nemo_gym.py", run.path)}
+    status = {name: answer["status"] for name, answer in answers.items()}
+    assert status == {"seed": 200, "broken json": 400, "a list": 400, "call": 200, "fault": 503}, answers
+    assert "cannot be scored" in answers["fault"]["text"] and "it is gone" in answers["fault"]["text"]

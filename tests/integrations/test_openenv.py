@@ -64,6 +64,15 @@ def test_rewards_are_the_verdicts(run, url, transcripts, tmp_path, checked, clie
     checked("openenv", about["version"], client, same, len(transcripts))
 
 
+def test_a_split_that_is_not_there_is_refused(run):
+    tasks = {judged.task.id for judged in join_verdicts(run)}
+    answers = [line["answer"] for line in run_script("openenv", "reset_openenv.py", run.path)]
+    refused = "there is no split 'test': the tasks are in 'all'"
+    assert [refused if answer == refused else answer in tasks for answer in answers] == [
+        True, True, refused, refused, True,
+    ]  # fmt: skip
+
+
 def run_openenv(folder, *arguments, **env):
     command = [find_python("openenv").replace("/python", "/openenv"), *map(str, arguments)]
     env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"} | env

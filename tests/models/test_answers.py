@@ -17,8 +17,6 @@ from trajsmith.models import Price, Usage
 from trajsmith.models.usage import compute_cost, summarize_usage
 from trajsmith.records import BudgetExceeded, ModelFault, RunError
 
-pytestmark = pytest.mark.slow
-
 PRICE = {"prompt": 1_000_000.0, "cached": 500_000.0, "completion": 2_000_000.0}
 """A token costs 1, a cached one half, one of the answer 2."""
 

@@ -10,8 +10,6 @@ from running_server import RunningServer
 from trajsmith.models import ModelSettings, RoleSettings, RolesSettings
 from trajsmith.records import InputError, ModelFault, RunError
 
-pytestmark = pytest.mark.slow
-
 QUICK = {"batch": True, "batch_quiet": 0.05, "batch_poll": 0.05, "attempts": 2}
 
 

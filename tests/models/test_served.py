@@ -14,8 +14,6 @@ from trajsmith.models.registry import check_models
 from trajsmith.models.retry import RetryingProvider
 from trajsmith.records import InputError, ModelFault, RunError
 
-pytestmark = pytest.mark.slow
-
 TOOL = function_tool("look_up", "Look up a word.", {"type": "object", "properties": {"word": {"type": "string"}}})
 
 

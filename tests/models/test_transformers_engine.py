@@ -260,7 +260,7 @@ def test_tool_calls_follow_the_schemas_of_the_tools_whatever_a_model_prefers(tok
     import torch
     from jsonschema import Draft202012Validator
 
-    from trajsmith.models.json_grammar import ReplyGrammars, write_call_grammar
+    from trajsmith.models.json_grammar import ReplyGrammars
     from trajsmith.models.transformers_engine import parse_generated_ids
 
     torch.manual_seed(3)
@@ -269,7 +269,7 @@ def test_tool_calls_follow_the_schemas_of_the_tools_whatever_a_model_prefers(tok
     prefix = tokenizer.apply_chat_template(ASKED, add_generation_prompt=True, return_dict=False)
     opens, check = tokenizer.convert_tokens_to_ids("<tool_call>"), Draft202012Validator(BOOK["function"]["parameters"])
     for _ in range(5):
-        processor, ids = grammars.build_processor([write_call_grammar([BOOK], tags_are_tokens=True), None]), [opens]
+        processor, ids = grammars.build_processor([grammars.write_call_grammar([BOOK]), None]), [opens]
         processor(torch.tensor([prefix, prefix]), torch.zeros(2, size))  # before the first token
         while ids[-1] != tokenizer.eos_token_id and len(ids) < 300:
             drawn = torch.randn(2, size)
@@ -344,24 +344,85 @@ async def test_a_model_in_this_process_is_waited_for(tmp_path):
                 await retrying.send(ask("hello"), 1, lambda usage: None)
 
 
+def make_letters(*tags):
+    """Return a tokenizer of single letters, in which each of these tags is a token of its own."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    letters = Tokenizer(
+        models.BPE(vocab={c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}, merges=[])
+    )
+    letters.pre_tokenizer, letters.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    letters.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in tags])
+    return PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="<|end|>")
+
+
+def read_as_constrained(tokenizer, tools, text):
+    """Return as much of a text as a model could write that calls these tools."""
+    from trajsmith.models.json_grammar import ReplyGrammars
+
+    grammars, ids = ReplyGrammars(tokenizer, len(tokenizer)), tokenizer.encode(text, add_special_tokens=False)
+    matcher = grammars._open(grammars.write_call_grammar(tools))
+    return tokenizer.decode(ids[: matcher.try_consume_tokens(ids)])
+
+
+@pytest.mark.parametrize("tags", [("<tool_call>", "</tool_call>", "<think>", "</think>"), ("<think>", "</think>"), ()])
+def test_a_model_may_think_where_its_calls_are_constrained(tags):
+    pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
+    tokenizer, arguments = make_letters(*tags), '{"topic": "phone", "day": "2026-02-03", "hours": 2}'
+    call = f'<tool_call>\n{{"name": "book_visit", "arguments": {arguments}}}\n</tool_call>'
+    thought = "<think>\nHm, 1 < 2.\n</think>\n\n"
+    for text in (f"{thought}{call}", f"{thought}Done.", f"{thought}{call}\n{call}", call, "Done."):
+        assert read_as_constrained(tokenizer, [BOOK], text) == text
+    wrong = f"{thought}{call.replace('phone', 'wifi')}"
+    assert read_as_constrained(tokenizer, [BOOK], wrong).endswith('{"topic": "')
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "string", "pattern": "^(?=x).*$"}, "b": {"enum": ["x"]}}, "required": ["a", "b"]},
+        {"properties": {"a": {"$ref": "http://localhost/schema"}, "b": {"enum": ["x"]}}, "required": ["a", "b"]},
+        {"properties": {"a": {"type": "integer", "minimum": 5, "maximum": 3}, "b": {"enum": ["x"]}}, "required": ["a"]},
+        {"properties": {"a": {}, "b": {"enum": ["x"]}}, "required": ["a", "b", "absent"]},
+    ],
+    ids=["look-ahead", "remote", "unsatisfiable", "required-but-absent"],
+)
+def test_of_a_schema_that_cannot_be_followed_the_rest_is(schema, caplog):
+    pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
+    tokenizer = make_letters("<tool_call>", "</tool_call>")
+    tool = {"type": "function", "function": {"name": "odd", "parameters": {"type": "object", **schema}}}
+    call = '<tool_call>\n{"name": "odd", "arguments": {"a": 4, "b": "x"}}\n</tool_call>'
+    assert read_as_constrained(tokenizer, [BOOK, tool], call) == call
+    wrong = read_as_constrained(tokenizer, [BOOK, tool], call.replace('"x"', '"y"'))
+    assert wrong == call[: call.index('x"')]
+    assert read_as_constrained(tokenizer, [BOOK, tool], call.replace("odd", "book_visit")).endswith('"arguments": {"')
+    assert "odd: calls do not follow all of its schema" in caplog.text
+
+
+async def test_a_reply_schema_that_cannot_be_followed_fails_its_own_request_only(tokenizer, weights):
+    pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
+    from trajsmith.models.transformers_engine import TransformersModel
+
+    model = TransformersModel("random", weights, tokenizer, 4, grammars=True)
+    odd = ask("hello", reply_schema={"type": "string", "pattern": "^(?=x).*$"})
+    failed, reply = await asyncio.gather(model.complete(odd), model.complete(ask("hello")), return_exceptions=True)
+    assert isinstance(failed, InputError) and "cannot be followed token by token" in str(failed)
+    assert reply.usage.completion_tokens
+
+
 @pytest.mark.parametrize("as_tokens", [True, False], ids=["tags_are_tokens", "tags_are_text"])
 def test_calls_that_no_schema_allows_are_cut_off_where_they_go_wrong(tokenizer, as_tokens):
     pytest.importorskip("llguidance", reason="llguidance is missing: pip install -e '.[train]'")
     from llguidance import LLMatcher
     from llguidance.hf import from_tokenizer
-    from transformers import PreTrainedTokenizerFast
 
     from trajsmith.models.json_grammar import write_call_grammar
 
-    if not as_tokens:  # letters only: every tag is several tokens
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-
-        letters = Tokenizer(
-            models.BPE(vocab={c: i for i, c in enumerate(pre_tokenizers.ByteLevel.alphabet())}, merges=[])
-        )
-        letters.pre_tokenizer, letters.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-        tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="<|end|>")
-    backend, grammar = from_tokenizer(tokenizer), write_call_grammar([BOOK], as_tokens)
+    if not as_tokens:
+        tokenizer = make_letters()
+    tags = ("<tool_call>", "</tool_call>") if as_tokens else ()
+    backend, grammar = from_tokenizer(tokenizer), write_call_grammar([BOOK], tags)
 
     def accept(text):
         matcher = LLMatcher(backend, grammar)

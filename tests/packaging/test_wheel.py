@@ -11,8 +11,6 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 DATA = {
     "py.typed",

@@ -94,7 +94,6 @@ def killed(tmp_path_factory):
     return folder, before, again
 
 
-@pytest.mark.slow
 def test_a_killed_arena_goes_on_without_repeating_finished_steps(killed):
     folder, before, again = killed
     finished = {name.removesuffix("/step.json") for name in before if name.endswith("step.json")}
@@ -107,7 +106,6 @@ def test_a_killed_arena_goes_on_without_repeating_finished_steps(killed):
     assert third.stdout == again.stdout
 
 
-@pytest.mark.slow
 def test_the_weak_group_gains_and_the_control_arm_does_not(killed):
     folder, _, again = killed
     (only,) = folder.results()["rounds"]
@@ -122,7 +120,6 @@ def test_the_weak_group_gains_and_the_control_arm_does_not(killed):
     assert "bank.pay_payee" in page and "weak groups" in page
 
 
-@pytest.mark.slow
 def test_both_arms_have_as_many_rows_and_none_repeats_an_evaluated_task(killed):
     folder, _, _ = killed
     files = [folder.out / f"round-{number}/held-out/tasks.jsonl" for number in range(3)]
@@ -139,7 +136,6 @@ def _get_content(task):
     return task.initial_state, tuple((call.tool, canonical_json(call.arguments)) for call in task.gold_calls)
 
 
-@pytest.mark.slow
 def test_rounds_without_gain_and_evaluations_without_failures_are_one_line(killed):
     folder, _, _ = killed
     folder.write(model="perfect")

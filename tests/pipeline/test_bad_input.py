@@ -16,8 +16,6 @@ import pytest
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import Summary
 
-pytestmark = pytest.mark.slow
-
 PROGRESS = re.compile(
     r"(sample chains|ground by execution|write tasks|play dialogues|verify by replay|export dataset|replay|audit \w+): "
 )

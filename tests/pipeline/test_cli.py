@@ -47,6 +47,13 @@ def made(config, trajsmith, tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.parametrize("command", ["resume", "report", "export", "sample", "verify", "tasks"])
+def test_a_run_of_the_hub_is_not_written(trajsmith, command):
+    result = trajsmith(command, "hub:me/rows")
+    assert result.code == 2
+    assert "hub:me/rows can be read only, and this needs a run directory of your own" in result.err
+
+
 def content(run):
     files = [*run.glob("*.jsonl"), *run.glob("ledger/*.jsonl"), *run.glob("states/*"), run / "graph.json"]
     return {file.name: (file.read_bytes(), file.stat().st_ino) for file in files}

@@ -2,6 +2,7 @@
 
 import errno
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -9,6 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from trajsmith.cli import app, console
+from trajsmith.cli.train import show_scores
+from trajsmith.evals import Score
+from trajsmith.records import Summary
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,40 @@ def test_an_error_of_the_system_is_one_line(
         app.main()
     assert stop.value.code == code
     assert capsys.readouterr().err == "error: some/file\\x1b: no such luck\n"
+
+
+def test_the_table_of_an_evaluation_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(console.out, "_file", screen)
+    monkeypatch.setattr(console.out, "_width", 80)
+    score = Score(
+        group="mobile_care / distractors", tasks=1200, episodes=6000, unscored=0, pass1=0.437, low=0.351, high=1.0,
+        pass_k={1: 0.437, 5: 0.2}, pass_k_interval={}, checks=0.81, checks_interval=(0.7, 0.9), turns=12.3, calls=15.2,
+        tokens=12345.0, errors={"wrong_answer": 35, "refused": 24},
+    )  # fmt: skip
+    show_scores([score])
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    for text in ("tasks of", "pass@1", "tokens", "35.1-100.0", "12345", "mobile_care / distractors"):
+        assert any(text in line for line in lines), text
+    assert lines[-1] == "mobile_care / distractors: pass^5 20.0, wrong_answer 35, refused 24"
+
+
+def test_a_run_prints_the_commonest_reasons_of_rejection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(console.out, "_file", screen)
+    rejected = {f"reason_{number}": number for number in range(1, 14)}
+    summary = Summary(
+        name="run",
+        seed=0,
+        language="scripted",
+        funnel={"accepted": 1},
+        rejected=rejected,
+        coverage={},
+        environments={"bank": 1},
+        stages=(),
+    )
+    app.show_run(tmp_path, summary, exported=False)
+    lines = [line for line in screen.getvalue().splitlines() if line.startswith("rejected")]
+    assert lines[0] == "rejected: reason_13: 13"
+    assert lines[9:] == ["rejected: reason_4: 4", "rejected for 3 other reasons: 6; see summary.json"]

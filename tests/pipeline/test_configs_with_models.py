@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from running_server import RunningServer
 
-pytestmark = pytest.mark.slow
-
 CONFIGS = Path(__file__).parents[2] / "configs"
 SPEAKING = Path(__file__).parents[1] / "language_server" / "speaking.py"
 FAULTS = dict.fromkeys(

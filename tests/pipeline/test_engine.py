@@ -22,8 +22,6 @@ from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import EnvironmentFault, InputError, Record, RecordDropped, RunError
 from trajsmith.records.journal import read_records
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -10,8 +10,6 @@ import pytest
 
 from trajsmith.records import Summary
 
-pytestmark = pytest.mark.slow
-
 FOREIGN = Path(__file__).parent / "foreign"
 CANARY = "canary-3f9a"
 ENTRIES = {

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("TRAJSMITH_DATA", HERE.parents[1].parent / "shared" / "data"))
 STATE = {

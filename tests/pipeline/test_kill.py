@@ -14,8 +14,6 @@ import pytest
 
 from trajsmith.pipeline.run_directory import SCRAP
 
-pytestmark = pytest.mark.slow
-
 KILLS = 6, 20
 """Kills, and with --full."""
 RUNS = 2, 4

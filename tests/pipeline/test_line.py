@@ -25,8 +25,6 @@ from trajsmith.records.journal import read_records
 from trajsmith.toolgraph import ToolGraph
 from trajsmith.verify.pruning import prune_trajectory
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 DIALOGUES = 200

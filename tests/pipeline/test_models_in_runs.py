@@ -27,8 +27,6 @@ from trajsmith.pipeline.runner import _opened, check_ready, find_roles, run_pipe
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError, Message, ModelFault, Task
 
-pytestmark = pytest.mark.slow
-
 TINY = """\
 name: tiny
 seed: 1

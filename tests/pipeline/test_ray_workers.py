@@ -21,13 +21,13 @@ from trajsmith.pipeline.worker_frames import WorkOutcome
 from trajsmith.records import Chain, InputError, RunError
 
 ray = pytest.importorskip("ray", reason="needs the ray extra")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 SETTINGS = {
     "name": "ray",
     "seed": 5,
     "environments": [{"library": "bank", "states": {"small": 1}}],
-    "sample": {"count": 16, "length": [3, 5]},
+    "sample": {"count": 10, "length": [3, 5]},
     "vary": {"rates": {"refused_call": 0.5}},
     "play": {"candidates": 2, "faulty": 1},
 }
@@ -130,6 +130,47 @@ async def test_workers_that_die_over_one_input_stop_the_run(
     with pytest.raises(RunError, match=r"3 workers of Ray in turn ended with record chain_1 .*engine.kind=local"):
         await workers.attempt("ground", RawRecord(Chain, b"{}\n", "chains.jsonl:1", "chain_1"))
     await workers.close()
+
+
+async def test_workers_beyond_the_room_get_no_input(cluster: Any, tmp_path: Path) -> None:
+    workers = RayWorkers(tmp_path, RaySettings(address=cluster.address), 3, 1, 1)
+    items = [RawRecord(Chain, b"{}\n", f"chains.jsonl:{number}", f"chain_{number}") for number in range(6)]
+    outcomes = await asyncio.wait_for(asyncio.gather(*(workers.attempt("ground", item) for item in items)), 60)
+    assert [outcome.kind for outcome in outcomes] == ["run_error"] * 6, "each says that there is no run"
+    assert 1 <= sum(answer.done() for answer in workers._answers) <= 2
+    await workers.close()
+
+
+async def test_a_cluster_that_gives_no_worker_stops_the_run(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_workers, "BACK_SECONDS", 2.0)
+    monkeypatch.setattr(ray_workers, "CLOSE_SECONDS", 0.5)
+    workers = RayWorkers(tmp_path, RaySettings(address=cluster.address, cpus=64), 1, 1, 1)
+    with pytest.raises(RunError, match=r"no worker of Ray answered within 2 s: look at `ray status`"):
+        await workers.attempt("ground", RawRecord(Chain, b"{}\n", "chains.jsonl:1", "chain_1"))
+    await workers.close()
+
+
+async def test_a_worker_that_cannot_be_created_says_why_at_once(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(RayWorker):
+        def __init__(self, run: str, concurrency: int) -> None:
+            raise ModuleNotFoundError("No module named 'shop_tools'")
+
+    monkeypatch.setattr(ray_workers, "RayWorker", Broken)
+    workers = RayWorkers(tmp_path, RaySettings(address=cluster.address), 1, 1, 1)
+    with pytest.raises(RunError, match=r"cannot be started \(ModuleNotFoundError: No module named 'shop_tools'\)"):
+        await workers.attempt("ground", RawRecord(Chain, b"{}\n", "chains.jsonl:1", "chain_1"))
+    await workers.close()
+
+
+def test_amounts_that_ray_does_not_take_are_one_line(cluster: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"engine\.ray: .*CPU") as caught:
+        RayWorkers(tmp_path, RaySettings(address=cluster.address, resources={"CPU": 1}), 1, 1, 1)
+    assert "\n" not in str(caught.value)
+    assert not ray.is_initialized()
 
 
 def test_a_cluster_without_room_is_one_line(cluster: Any, tmp_path: Path) -> None:

@@ -2,16 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from trajsmith.environments.sources import EnvironmentSettings
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.toolgraph import ExecutionSettings, GraphSettings, ToolGraph
-
-pytestmark = pytest.mark.slow
 
 
 async def graph_of(path: Path, execution: ExecutionSettings) -> ToolGraph:

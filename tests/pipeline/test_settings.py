@@ -377,3 +377,9 @@ def test_truth_values_and_optional_numbers_pass_where_they_are_meant(tmp_path: P
         f"{TINY}play: {{parallel: 1.0}}\nroles: {{writer: {{model: scripted, seed: 5}}}}\n"
     )
     assert load_config(tmp_path / "line.yaml").roles.writer.seed == 5
+
+
+def test_a_stored_run_with_the_former_sharing_of_plays_opens(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("name: old\nenvironments: [{library: bank, sandbox: {plays: auto}}]\n")
+    assert load_config(file).environments[0].sandbox.plays == "process"

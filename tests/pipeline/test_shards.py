@@ -36,7 +36,6 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_merged_shards_are_the_whole_run(config: Path, tmp_path: Path, trajsmith: Any) -> None:
     run(config)
     for number in (3, 1, 2):
@@ -51,7 +50,6 @@ def test_merged_shards_are_the_whole_run(config: Path, tmp_path: Path, trajsmith
     assert not list(tmp_path.glob("*.merging"))
 
 
-@pytest.mark.slow
 def test_quotas_count_the_rows_of_all_shards(config: Path, tmp_path: Path, trajsmith: Any) -> None:
     chosen = ["--set", "accept.count=13", "--set", "accept.by={environment: even}"]
     for number in (1, 2):
@@ -68,7 +66,6 @@ def run_rows(path: Path) -> int:
     return rows
 
 
-@pytest.mark.slow
 def test_a_shard_that_was_stopped_goes_on_with_the_same_command(
     config: Path, tmp_path: Path, trajsmith: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +90,6 @@ def test_a_shard_that_was_stopped_goes_on_with_the_same_command(
     assert (shard / "verdicts.jsonl").stat().st_size
 
 
-@pytest.mark.slow
 def test_what_is_no_whole_run_is_not_merged(config: Path, tmp_path: Path, trajsmith: Any) -> None:
     few = ["--set", "sample.count=4"]
     for number in (1, 2):

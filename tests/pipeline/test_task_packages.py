@@ -1,11 +1,19 @@
 """The package of a run: what it holds stands alone, and solutions lack the calls that the verdict takes out."""
 
+import shutil
+from pathlib import Path, PurePosixPath
+
+import orjson
 import pytest
 
-from trajsmith.pipeline.record_joins import JudgedTrajectory
+from trajsmith.environments.sources import EnvironmentSettings
+from trajsmith.pipeline.dataset_selection import SELECTION
+from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.task_bundle import _take_files, write_dataset_tasks
 from trajsmith.pipeline.task_packages import FORMS, build_module_name, write_task_package
 from trajsmith.pipeline.task_server import build_solution, build_transcript, iter_solutions, open_tasks
+from trajsmith.records import RunError
 from trajsmith.records.verdict import PrunedCall
 
 
@@ -29,6 +37,65 @@ def test_the_package_holds_a_run_that_opens(made_run, tmp_path, form):
         assert list(source.tasks) == solved
     assert len(solved) == counts["written"] > 0
     assert inner.file("trajectories.jsonl").is_file() == FORMS[form].solutions
+
+
+def test_tasks_that_the_selection_left_out_are_not_given_away(made_run, tmp_path):
+    run = RunDirectory.open(shutil.copytree(made_run.path, tmp_path / "run"))
+    dropped, *others = iter_solutions(run)
+    plays = [one for one in join_verdicts(run) if one.task.id == dropped.task.id]
+    rows = [
+        {"trajectory_id": one.trajectory.id, "task_id": one.task.id, "reason": "contaminated: mmlu.jsonl"}
+        for one in plays
+    ]
+    run.file(SELECTION).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    assert [one.task.id for one in iter_solutions(run)] == [one.task.id for one in others]
+    (tmp_path / "dataset").mkdir()
+    write_dataset_tasks(run, tmp_path / "dataset")
+    assert dropped.task.id not in (tmp_path / "dataset/run/tasks.jsonl").read_text()
+    assert others[0].task.id in (tmp_path / "dataset/run/tasks.jsonl").read_text()
+
+
+def test_a_pushed_run_takes_its_phrases_along(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    for name in ("env.py", "words.yaml", "words.de.yaml", "stories.yaml"):
+        (own / name).write_text("")
+    entry = EnvironmentSettings(
+        python=str(own / "env.py:Env"), phrases=own / "words.yaml", scenarios=own / "stories.yaml"
+    )
+    taken = _take_files(entry, tmp_path / "run", PurePosixPath())
+    assert (taken.phrases, taken.scenarios) == (Path("files/env/words.yaml"), Path("files/env/stories.yaml"))
+    assert {file.name for file in (tmp_path / "run/files/env").iterdir()} == {file.name for file in own.iterdir()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_export_replaces_only_an_older_export(made_run, tmp_path, form):
+    out = tmp_path / "package"
+    inner = out / FORMS[form].place.format(module=build_module_name(made_run.path.name))
+    cached = inner.parent / "__pycache__" / "app.cpython-311.pyc"
+    write_task_package(made_run, form, out)
+    cached.parent.mkdir()
+    cached.write_bytes(b"")
+    write_task_package(made_run, form, out)
+    assert not cached.exists()
+    own = inner.parent / "notes.py"
+    own.write_text("# mine")
+    with pytest.raises(RunError, match=r"notes\.py, which no export writes: choose another folder"):
+        write_task_package(made_run, form, out)
+    assert own.read_text() == "# mine"
+    assert inner.is_dir()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_checkout_of_the_framework_is_not_replaced(made_run, tmp_path, form):
+    place = FORMS[form].place.format(module=build_module_name(made_run.path.name))
+    own = tmp_path / "checkout" / PurePosixPath(place).parts[0] / "mine" / "app.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("# mine")
+    (tmp_path / "checkout" / ".git").mkdir()
+    with pytest.raises(RunError, match=r"which no export writes"):
+        write_task_package(made_run, form, tmp_path / "checkout")
+    assert own.read_text() == "# mine"
 
 
 def test_a_solution_lacks_the_calls_that_the_verdict_takes_out(made_run):

@@ -23,8 +23,6 @@ from trajsmith.pipeline.task_server import (
 )
 from trajsmith.pipeline.yaml_settings import dump_settings
 
-pytestmark = pytest.mark.slow
-
 CONFIG = """
 name: served
 seed: 9

@@ -18,8 +18,6 @@ from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import Task
 from trajsmith.records.journal import read_records
 
-pytestmark = pytest.mark.slow
-
 CONFIG = """
 name: audited
 environments:

@@ -18,8 +18,6 @@ from trajsmith.pipeline.worker_frames import WorkOutcome
 from trajsmith.pipeline.worker_pool import MOST_DEATHS, WorkerPool, choose_worker_count
 from trajsmith.records import Chain, InputError, RunError
 
-pytestmark = pytest.mark.slow
-
 CHAINS = 24
 SETTINGS = {
     "name": "workers",

@@ -53,6 +53,17 @@ def test_a_goal_is_open_on_its_state_and_refers_to_rows_of_it() -> None:
     assert find_references(fields | {"owner_id": "O2"}, STATE) == {"owner_id": "owners"}
 
 
+@pytest.mark.parametrize(
+    ("learnt_on", "value", "until"),
+    [("2026-02-27", "2026-03-10", "2026-03-13"), ("2025-03-02", "9999-12-31", "9999-12-31")],
+    ids=["as-many-days-later", "no-such-day"],
+)
+def test_dates_of_a_goal_go_with_the_clock(learnt_on: str, value: str, until: str) -> None:
+    edit = StateEdit(kind="added", table="lamps", fields={"until": value}, learnt_on=learnt_on)
+    goal = draw_goal([edit], STATE, random.Random(1))
+    assert goal is not None and goal.fields == {"until": until}
+
+
 def test_the_solver_takes_values_from_the_goal_and_the_row_that_is_meant() -> None:
     schema = {
         "type": "object",

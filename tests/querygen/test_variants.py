@@ -44,8 +44,6 @@ from trajsmith.usersim.variant_roles import VariantAgent, VariantUser
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.variant_checks import DECLINES, build_variant_checks
 
-pytestmark = pytest.mark.slow
-
 PLAYED = ("retail", "mobile_care", "file_store")
 CHAINS = 26
 
@@ -101,8 +99,18 @@ def shelves():
     return [asyncio.run(make_shelf(name)) for name in PLAYED]
 
 
+MADE = {}
+"""What `some` has made: many tests look at the same variants."""
+
+
 async def some(shelves, variant, most=3):
     """A few variants of one kind, with the shelf that they come from."""
+    if (variant, most) not in MADE:
+        MADE[variant, most] = await make_some(shelves, variant, most)
+    return MADE[variant, most]
+
+
+async def make_some(shelves, variant, most=3):
     found = []
     for shelf in shelves:
         here = 0
@@ -503,7 +511,7 @@ async def test_a_batch_can_be_about_a_list_that_the_task_does_not_read():
     stays = tuple(batch for batch in book.batches if batch.list == "list_stays")
     shelf.wording.scenarios = book.model_copy(update={"batches": stays})
     shelf.tasks = [task for task in shelf.tasks if "list_stays" not in [call.tool for call in task.gold_calls]]
-    made = await some([shelf], "batch_request") + await some([shelf], "partial_batch")
+    made = await make_some([shelf], "batch_request") + await make_some([shelf], "partial_batch")
     assert made
     for _, base, varied in made:
         calls = varied.task.gold_calls

@@ -26,8 +26,6 @@ from trajsmith.toolgraph.chain_draft import PartialChain
 from trajsmith.toolgraph.chain_metrics import measure_chain
 from trajsmith.toolgraph.topology_sampler import TopologySampler
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 SEEDS = st.integers(0, 2**32)
 PER_EXAMPLE = 100

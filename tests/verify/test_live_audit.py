@@ -13,8 +13,6 @@ from trajsmith.verify.check_audit import AuditSettings
 from trajsmith.verify.equivalents import EquivalentRunBuilder
 from trajsmith.verify.gold_run import GoldRun
 
-pytestmark = pytest.mark.slow
-
 SERVER = Path(__file__).parents[1] / "environments" / "mcp" / "servers" / "notes.py"
 STATE = {"files": {"old.txt": "old"}, "calls": [{"tool": "add_note", "arguments": {"title": "a", "text": "b"}}]}
 ASKED = [[RequestedInfo(call=0, question="Save it.", facts=(AnswerFact(value="SAVED"),))]]

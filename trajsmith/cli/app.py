@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 WRONG_PATH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
 """Errors of a path that a user named; all others are of the machine."""
+MOST_REASONS = 10
+"""Reasons of rejection that are printed after a run, the commonest ones."""
 
 app = typer.Typer(
     help="Turns executable tool environments into verified multi-turn tool-use datasets.",
@@ -181,7 +184,7 @@ def export(
     choice = cli_export.parse_include(include)
     formats = cli_export.choose_formats(formats, choice)
     cli_export.check_options(formats, target, window)
-    opened = _open(directory, option)
+    opened = _open(directory, option, reads=target is not None and not preview)
     if preview:
         folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
         cli_export.preview_mask(folder, model, rows, page, max_length)
@@ -237,7 +240,7 @@ def replay(
     """Execute every trajectory of a run again and compare the state hashes. Exit code 1 if one differs."""
     from trajsmith.pipeline.run_replay import replay_run
 
-    opened = _open(directory, option)
+    opened = _open(directory, option, reads=True)
     report = _with_progress(opened.path, lambda progress: replay_run(opened, ids or [], progress))
     for name, why in [*report.different, *report.undecided]:
         out.print(f"{name}: {why}", markup=False)
@@ -283,7 +286,7 @@ def tasks(
     ] = None,
 ) -> None:
     """Only write the tasks of a run, or test the checks of its tasks. Exit code 1 if one is weak."""
-    opened = _open(directory, option)
+    opened = _open(directory, option, reads=audit)
     if audit:
         from trajsmith.cli.tasks_audit import audit as audit_tasks
 
@@ -297,18 +300,22 @@ _stage_command("play", "Only play the dialogues of a run.")
 _stage_command("verify", "Only verify the trajectories of a run.")
 
 
-def _open(directory: Path | None, option: Path | None) -> "RunDirectory":
+def _open(directory: Path | None, option: Path | None, reads: bool = False) -> "RunDirectory":
     """The run that is named as argument or as option.
+
+    Args:
+        reads: The command writes nothing into it, so that it may be one of the Hub.
 
     Raises:
         InputError: None or two are named, or there is no run.
     """
     from trajsmith.pipeline.hub_runs import open_run
+    from trajsmith.pipeline.run_directory import RunDirectory
 
     named = [path for path in (directory, option) if path is not None]
     if len(named) != 1:
         raise InputError("name one run directory, for example: trajsmith resume runs/quickstart")
-    return open_run(named[0])
+    return (open_run if reads else RunDirectory.open)(named[0])
 
 
 def _change(run: "RunDirectory", overrides: list[str], yes: bool) -> None:
@@ -379,8 +386,11 @@ def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
             f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
             f"cost {summary.cost_per_accepted:.4f}"
         )
-    for reason, number in summary.rejected.items():
+    reasons = Counter(summary.rejected).most_common()
+    for reason, number in reasons[:MOST_REASONS]:
         out.print(f"rejected: {reason}: {number}", markup=False)
+    if rest := reasons[MOST_REASONS:]:
+        out.print(f"rejected for {len(rest)} other reasons: {sum(number for _, number in rest)}; see summary.json")
     if exported:
         out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 """Ambiguous tasks that are printed."""
+MOST_TOLD = 12
+"""Values of a reading that are printed."""
 
 
 def calibrate(
@@ -38,8 +40,9 @@ def calibrate(
 
     Pass rates say which tasks are unsolved, hard, medium, easy or trivial; accept.by.difficulty and the column
     pass_rates use them, and grpo draws from a band of them. Tasks that independent solvers read in another way than
-    the gold calls are listed with both readings. Stopped, the same command goes on. For example:
-    trajsmith calibrate runs/quickstart --solver scripted:0.05 --solver scripted:0.2 --runs 5
+    the gold calls are listed with both readings; all scripted solvers count as one. Stopped, the same command
+    goes on. For example:
+    trajsmith calibrate runs/quickstart --solver scripted:0.1 --solver Qwen/Qwen3-4B@http://localhost:8000/v1
     """
     from trajsmith.pipeline.calibration import CalibrationSettings, calibrate_run
     from trajsmith.pipeline.progress import open_progress
@@ -85,6 +88,7 @@ def show_report(report: "CalibrationReport") -> None:
 
 def _render_reading(reading: "TaskReading") -> str:
     actions = "; ".join(reading.actions) or "changes nothing"
-    stated = f", tells {', '.join(reading.stated)}" if reading.stated else ""
+    more = f" and {len(reading.stated) - MOST_TOLD} more" if len(reading.stated) > MOST_TOLD else ""
+    stated = f", tells {', '.join(reading.stated[:MOST_TOLD])}{more}" if reading.stated else ""
     plays = ", ".join(f"{name} {number}" for name, number in reading.solvers.items()) or "no play"
     return f"{actions}{stated} ({plays})"

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.box import SIMPLE_HEAD
+from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import ConfigFile, DryRun, Set
@@ -93,7 +94,7 @@ def show_preference_plan(plan: "PreferencePlan") -> None:
 def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> None:
     """Train a model by playing the training tasks of a run on live environments (needs the train extra)."""
     from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts, open_simulated_users
-    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.hub_runs import open_run
     from trajsmith.pipeline.yaml_settings import load_settings
     from trajsmith.train_grpo import GrpoConfig
     from trajsmith.train_grpo.training import check_settings, train
@@ -102,7 +103,7 @@ def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> N
     settings = load_settings(config, GrpoConfig, overrides or [])
     check_settings(settings)
     check_resume(settings.out, resume)
-    run = RunDirectory.open(settings.run)
+    run = open_run(settings.run)
     tasks = list_training_tasks(run, "train", settings.limit)
     with open_simulated_users(settings) as (users, background):
         train(settings, tasks, run_async(open_eval_contexts(run)), resume, users, background)
@@ -126,22 +127,24 @@ def evaluate(config: ConfigFile, overrides: Set = None) -> None:
 
 
 def show_scores(scores: "list[Score]") -> None:
-    """One line per group."""
-    table = Table("tasks of", "tasks", "pass@1", "95 %", "pass^k", "checks", "turns", "calls", "tokens", "errors")
+    """One row per group, which fits into 80 columns; below, what went wrong and the chance that k episodes all pass."""
+    group = Column("tasks of", overflow="fold")
+    others = ("tasks", "pass@1", "95 %", "checks", "turns", "calls", "tokens")
+    table = Table(group, *others, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for score in scores:
-        errors = ", ".join(f"{name} {number}" for name, number in score.errors.items())
-        interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
-        by_k = ", ".join(f"{k}: {100 * chance:.1f}" for k, chance in score.pass_k.items())
         table.add_row(
             score.group,
             str(score.tasks),
             f"{100 * score.pass1:.1f}",
-            interval,
-            by_k,
+            f"{100 * score.low:.1f}-{100 * score.high:.1f}",
             f"{100 * score.checks:.1f}",
             f"{score.turns:.1f}",
             f"{score.calls:.1f}",
             f"{score.tokens:.0f}",
-            errors,
         )
     out.print(table)
+    for score in scores:
+        by_k = [f"pass^{k} {100 * chance:.1f}" for k, chance in score.pass_k.items() if k > 1]
+        errors = [f"{name} {number}" for name, number in score.errors.items()]
+        if by_k or errors:
+            print_line(f"{score.group}: {', '.join([*by_k, *errors])}")

@@ -14,7 +14,6 @@ import orjson
 from pydantic import ValidationError
 
 from trajsmith.evals.diagnosis import LEAST_EPISODES, LEAST_FAILED, Diagnosis
-from trajsmith.evals.episodes import PASSING
 from trajsmith.evals.plans import build_plan
 from trajsmith.evals.round_comparison import WEAK, GroupChange, compare_round
 from trajsmith.pipeline.arena_config import SET_BY_ARENA, ArenaConfig
@@ -29,6 +28,7 @@ from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.pipeline.runner import check_ready, run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings, dump_yaml, load_settings
 from trajsmith.records import InputError, JsonObject, RunError, Task, derive_seed, format_first_error
+from trajsmith.records.attempt import PASSING
 from trajsmith.records.journal import read_records
 from trajsmith.records.storage import storage_boundary, write_whole_file
 from trajsmith.toolgraph import SamplingPlan

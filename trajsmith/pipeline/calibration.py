@@ -31,6 +31,7 @@ from trajsmith.records import (
     InputError,
     JsonObject,
     RunError,
+    SolverAttempt,
     Task,
     content_hash,
 )
@@ -134,9 +135,7 @@ async def _play(
     import asyncio
 
     file, room = run.file(ATTEMPTS), asyncio.Semaphore(settings.concurrency)
-    done = {(one.task_id, one.solver, one.version, one.sample) for one in read_attempts(file)}
     wanted = [(task, solver, sample) for task in tasks for solver in solvers for sample in range(settings.runs)]
-    missing = [one for one in wanted if (one[0].id, one[1].name, one[1].version, one[2]) not in done]
     contexts = await open_eval_contexts(run)
 
     async def play(task: Task, solver: Solver, sample: int, out: AppendFile, bar: StageBar) -> None:
@@ -146,14 +145,25 @@ async def _play(
         bar.advance(dropped=attempt.passed is None)
 
     try:
-        with (
-            progress.stage("play tasks with solvers", len(wanted), len(wanted) - len(missing), 0) as bar,
-            AppendFile(file, f"the same trajsmith calibrate {run.path}", lock=True) as out,
-        ):
+        with AppendFile(file, f"the same trajsmith calibrate {run.path}", lock=True) as out:
             out.cut_torn_line()
-            await await_all(play(*one, out, bar) for one in missing)
+            plays = read_attempts(file, every_version=True)
+            _make_newest(file, solvers, plays, out)
+            done = {(one.task_id, one.solver, one.version, one.sample) for one in plays if not one.should_retry}
+            missing = [one for one in wanted if (one[0].id, one[1].name, one[1].version, one[2]) not in done]
+            with progress.stage("play tasks with solvers", len(wanted), len(wanted) - len(missing), 0) as bar:
+                await await_all(play(*one, out, bar) for one in missing)
     finally:
         contexts.context.code_checks.close()
+
+
+def _make_newest(file: Path, solvers: Sequence[Solver], plays: Sequence[SolverAttempt], out: AppendFile) -> None:
+    """Write a play of each solver again whose version has plays but was not the last one that played."""
+    newest = {one.solver: one.version for one in read_attempts(file)}
+    for solver in solvers:
+        own = [one for one in plays if (one.solver, one.version) == (solver.name, solver.version)]
+        if own and newest[solver.name] != solver.version:
+            out.append(own[-1].to_line())
 
 
 async def _open_solvers(

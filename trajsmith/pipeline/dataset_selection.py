@@ -7,7 +7,7 @@ import orjson
 
 from trajsmith.evals import ATTEMPTS, UNMEASURED, measure_difficulty, read_attempts
 from trajsmith.pipeline.quotas import Cell, Quotas
-from trajsmith.pipeline.record_joins import join_verdict_heads, join_verdicts
+from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
 from trajsmith.records import InputError, JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict
@@ -27,6 +27,14 @@ EVALUATED = "repeats_an_evaluation"
 def load_unselected(run: RunDirectory) -> dict[str, str]:
     """Return the ids of accepted trajectories that are not in the dataset of a run, with the reason."""
     return {row["trajectory_id"]: row["reason"] for row in _selection(run)}
+
+
+def iter_accepted(run: RunDirectory) -> Iterator[JudgedTrajectory]:
+    """Iterate over the accepted plays of a run that its selection did not drop."""
+    unselected = load_unselected(run)
+    return (
+        judged for judged in join_verdicts(run) if judged.verdict.accepted and judged.trajectory.id not in unselected
+    )
 
 
 def contaminated_tasks(run: RunDirectory) -> set[str]:

@@ -36,8 +36,8 @@ from trajsmith.models.registry import ModelRegistry
 from trajsmith.models.settings import RoleEntry
 from trajsmith.models.transformers_engine import TransformersModel, open_model
 from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
+from trajsmith.pipeline.hub_runs import open_run
 from trajsmith.pipeline.progress import NullProgress, RunProgress
-from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import (
     BudgetExceeded,
     FrozenModel,
@@ -199,7 +199,7 @@ async def _load_tasks(
         if not tasks:
             raise InputError(f"benchmark {config.benchmark} has no tasks")
         return tasks, grounds
-    run = RunDirectory.open(config.run or Path())
+    run = open_run(config.run or Path())
     held_out = list(split_tasks(run, config.split, config.limit) if chosen is None else chosen)
     if not held_out:
         raise InputError(f"{run.path} has no tasks in split {config.split!r}: set export.split in its configuration")

@@ -27,6 +27,8 @@ from trajsmith.records.storage import storage_boundary
 from trajsmith.train_grpo import needs_user
 
 TASKS_FOLDER = "tasks"
+FILES = (f"{TASKS_FOLDER}/task-*/*",)
+"""Patterns of the files of an export."""
 WRITTEN = "written"
 TEMPLATES = Path(__file__).parent / "templates"
 SERVER = PurePosixPath("/opt/trajsmith")
@@ -54,7 +56,7 @@ def write_harbor_tasks(run: RunDirectory, out: Path) -> Counter[str]:
     """
     entries = asyncio.run(find_environment_settings(run))
     counts = Counter[str]()
-    with open_tasks(run) as source, storage_boundary(out), AtomicFolder(out, TASKS_FOLDER) as folder:
+    with open_tasks(run) as source, storage_boundary(out), AtomicFolder(out, FILES) as folder:
         for judged in iter_solutions(run):
             task, lines = judged.task, build_solution(judged)
             reason = find_reason_against(source, task, lines)

@@ -2,22 +2,21 @@
 
 from pathlib import Path
 
+from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_directory import HUB, RunDirectory
 from trajsmith.records import InputError
-
-PREFIX = "hub:"
 
 
 def open_run(path: Path | str) -> RunDirectory:
-    """Take up an existing run; `hub:owner/name` is downloaded first.
+    """Take up an existing run to read it; `hub:owner/name` is downloaded first.
 
     Raises:
         InputError: There is none, or it is none that may be opened.
         RunError: The Hub cannot be reached.
     """
-    return RunDirectory.open(fetch_run(path) if str(path).startswith(PREFIX) else path)
+    return RunDirectory.open(fetch_run(path) if str(path).startswith(HUB) else path)
 
 
 def fetch_run(path: Path | str) -> Path:
@@ -32,9 +31,9 @@ def fetch_run(path: Path | str) -> Path:
     """
     from huggingface_hub import constants, snapshot_download
 
-    repo, _, revision = str(path).removeprefix(PREFIX).partition("@")
+    repo, _, revision = str(path).removeprefix(HUB).partition("@")
     if repo.count("/") != 1:
-        raise InputError(f"{path}: write the repository as {PREFIX}owner/name")
+        raise InputError(f"{path}: write the repository as {HUB}owner/name")
     folder = Path(constants.HF_HOME) / "trajsmith" / f"{repo.replace('/', '--')}@{revision or 'main'}"
     pattern = f"{TASKS_OF_DATASET}/*"
     with translate_hub_errors(repo):
@@ -52,7 +51,7 @@ def check_foreign_config(file: Path, repo: str) -> None:
     """Refuse a configuration that says more than which tasks there are: it comes from outside.
 
     Raises:
-        InputError: It starts programs, leaves the sandbox, or names files elsewhere.
+        InputError: It starts programs, weakens the sandbox, or names files elsewhere.
     """
     config = load_config(file)
     plain = RunConfig(
@@ -65,12 +64,23 @@ def check_foreign_config(file: Path, repo: str) -> None:
     )
     for entry in config.environments:
         place = file.parent.resolve()
-        files = [Path(str(path).partition(":")[0]) for path in (entry.python, *entry.state_files) if path]
+        python = str(entry.python).partition(":")[0] if entry.python else None
+        files = [path for path in (python, *entry.state_files, entry.phrases, entry.scenarios) if path is not None]
         inside = all((place / path).resolve().is_relative_to(place) for path in files)
-        guarded = entry.sandbox.mode != "unsafe" and entry.sandbox.plays == "process"
-        if entry.kind not in ("library", "python") or not guarded or not inside:
+        if entry.kind not in ("library", "python") or not inside or not _is_no_weaker(entry.sandbox):
             raise InputError(
-                f"{repo}: its {file.name} has an environment ({entry.kind}) that tasks of others may not have"
+                f"{repo}: an environment ({entry.kind}) of its {file.name} starts programs, names files elsewhere or "
+                "weakens the sandbox, which tasks of others may not"
             )
     if config != plain:
         raise InputError(f"{repo}: its {file.name} has settings that others' tasks may not have")
+
+
+def _is_no_weaker(sandbox: SandboxSettings) -> bool:
+    """Return True if nothing is allowed that the default settings forbid: limits may be lower, and the mode strict."""
+    default = SandboxSettings()
+    changed = {name: value for name, value in sandbox if value != getattr(default, name)}
+    mode = changed.pop("mode", "strict")
+    return mode == "strict" and all(
+        isinstance(value, int | float) and value < getattr(default, name) for name, value in changed.items()
+    )

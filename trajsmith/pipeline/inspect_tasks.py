@@ -14,7 +14,7 @@ from typing import Any
 from inspect_ai import Task as InspectTask
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageSystem, ChatMessageUser, execute_tools
-from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.scorer import Score, Scorer, Target
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef, ToolParams
 
@@ -23,24 +23,23 @@ from trajsmith.records import JsonObject, JsonValue, Task, ToolSpec
 from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, EpisodeSource, check_reward, choose_reward
 
 
-def build_inspect_task(run: Path, reward: str = ACCEPTED, message_limit: int = 200) -> InspectTask:
-    """Build the task: a sample per task of the run, a solver that plays it, and the verdict as score.
+def build_inspect_task(run: Path, scorer: Scorer, message_limit: int = 200) -> InspectTask:
+    """Build the task: a sample per task of the run, and a solver that plays it.
 
     Args:
         run: Run directory, or the `run` folder of an exported package.
-        reward: `accepted` (1 or 0), or a reward of `trajsmith.verify.rewards` by its name.
+        scorer: Scores a conversation, as `score_by_verdict` does.
         message_limit: Messages of a conversation.
 
     Raises:
-        InputError: The run has no tasks, or the reward is unknown.
+        InputError: The run has no tasks.
     """
-    check_reward(reward)
     source = keep_tasks_open(run)
     samples = [_build_sample(source, task) for task in source.tasks.values()]
     return InspectTask(
         dataset=MemoryDataset(samples, name=run.resolve().name),
-        solver=play_dialogue(source),
-        scorer=verdict(source, reward),
+        solver=play_dialogue(str(run)),
+        scorer=scorer,
         message_limit=message_limit,
     )
 
@@ -57,8 +56,9 @@ def _build_sample(source: EpisodeSource, task: Task) -> Sample:
 
 
 @solver
-def play_dialogue(source: EpisodeSource) -> Solver:
-    """Let the model answer the simulated user until the conversation is over."""
+def play_dialogue(run: str) -> Solver:
+    """Let the model answer the simulated user of a run's tasks until the conversation is over."""
+    source = keep_tasks_open(Path(run))
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         episode = TaskEpisode(source, source.tasks[state.metadata["task_id"]])
@@ -96,9 +96,21 @@ def build_tool(tool: ToolSpec, call: Callable[..., Awaitable[str]]) -> ToolDef:
     return ToolDef(call, name=tool.name, description=tool.description, parameters=parameters)
 
 
-@scorer(metrics=[mean(), stderr()])
-def verdict(source: EpisodeSource, reward: str = ACCEPTED) -> Scorer:
-    """Score a conversation by the pipeline's verdict; it is unscored where environment or user broke."""
+def score_by_verdict(run: str, reward: str = ACCEPTED) -> Scorer:
+    """Score a conversation by the pipeline's verdict; it is unscored where environment or user broke.
+
+    `inspect score` finds a scorer by its name in the file of the task, with the arguments that the log has as text. So
+    the file registers the scorer, and a run is named by its path.
+
+    Args:
+        run: Run directory of the tasks.
+        reward: `accepted` (1 or 0), or a reward of `trajsmith.verify.rewards` by its name.
+
+    Raises:
+        InputError: The run has no tasks, or the reward is unknown.
+    """
+    check_reward(reward)
+    source = keep_tasks_open(Path(run))
 
     async def score(state: TaskState, target: Target) -> Score:
         task = source.tasks[state.metadata["task_id"]]

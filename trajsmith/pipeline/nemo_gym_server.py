@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import orjson
 from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.responses import JSONResponse
 from nemo_gym.base_resources_server import (
     BaseResourcesServerConfig,
     BaseSeedSessionRequest,
@@ -26,7 +27,7 @@ from nemo_gym.server_utils import SESSION_ID_KEY
 from pydantic import ConfigDict, PrivateAttr
 
 from trajsmith.pipeline.task_server import TaskEpisode, judge_transcript, keep_tasks_open
-from trajsmith.records import JsonObject, JsonValue, Task
+from trajsmith.records import EnvironmentFault, JsonObject, JsonValue, Task
 from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, check_reward, choose_reward
 
 
@@ -71,6 +72,7 @@ class TaskServer(SimpleResourcesServer):
         check_reward(self.config.reward)
         app: FastAPI = super().setup_webserver()
         app.post("/{tool}")(self.call_tool)
+        app.add_exception_handler(EnvironmentFault, _answer_fault)
         return app
 
     def _find_task(self, name: str) -> Task:
@@ -91,7 +93,7 @@ class TaskServer(SimpleResourcesServer):
         episode = self._episodes.get(request.session[SESSION_ID_KEY])
         if episode is None:
             raise HTTPException(400, "seed_session comes before the first call")
-        arguments = orjson.loads(await request.body() or b"{}")
+        arguments = _read_arguments((await request.body()).decode("utf-8", "replace"))
         if not isinstance(arguments, dict):
             raise HTTPException(400, "the arguments are a JSON object")
         result = await asyncio.to_thread(episode.call, tool, arguments)
@@ -116,6 +118,11 @@ class TaskServer(SimpleResourcesServer):
         episode = self._episodes.pop(request.session[SESSION_ID_KEY], None)
         if episode is not None:
             episode.close()
+
+
+async def _answer_fault(request: Request, fault: Exception) -> Response:
+    """Answer a broken environment, which says nothing of the model."""
+    return JSONResponse({"detail": f"cannot be scored: {fault}"}, 503)
 
 
 def list_lines(output: Sequence[Any]) -> list[JsonObject]:

@@ -59,17 +59,17 @@ class TaskEnvironment(Environment[Action, Observation, State]):  # type: ignore[
         """Open an episode: of the task with this id or index, else of the task with this number, else of the next one.
 
         Raises:
-            InputError: There is no such task, or an option means nothing here.
+            InputError: There is no such task or split, or an option means nothing here.
         """
         if options:
             known = "task_id, split, index, seed and episode_id"
             raise InputError(f"reset takes {known}, not {', '.join(sorted(options))}")
+        names = [task["id"] for task in self.list_tasks(SPLIT if split is None else split)]
         if index is not None:
             try:
-                task_id = self.get_task(split or SPLIT, index)["id"]
+                task_id = self.get_task(SPLIT, index)["id"]
             except IndexError as error:
                 raise InputError(str(error)) from error
-        names = list(self._source.tasks)
         name = task_id if task_id is not None else names[(next(self._order) if seed is None else seed) % len(names)]
         if name not in self._source.tasks:
             raise InputError(f"the run has no task {name} that can be played from outside")

@@ -11,7 +11,6 @@ import logging
 import re
 import socket
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest
 from trajsmith.pipeline.worker_pool import MOST_DEATHS, limit_workers
 from trajsmith.pipeline.worker_process import StageWorker
 from trajsmith.records import InputError, RunError, TrajsmithError, install_command
+from trajsmith.records.text import to_one_line
 
 USEARCH_FIRST = "usearch" in sys.modules and "ray" not in sys.modules
 """The index of the graph was loaded before Ray, whose library then ends the process (std::regex stands in both)."""
@@ -109,8 +109,14 @@ class RayWorkers:
             "num_cpus": settings.cpus, "resources": settings.resources or None, "max_concurrency": 2 * concurrency,
             "max_restarts": -1,
         }  # fmt: skip
-        self._actors = [actor.options(**options).remote(str(self._run), concurrency) for _ in range(self.count)]
+        try:
+            self._actors = [actor.options(**options).remote(str(self._run), concurrency) for _ in range(self.count)]
+        except ValueError as error:  # amounts that Ray does not know
+            self._disconnect()
+            raise InputError(f"engine.ray: {to_one_line(error)}") from error
         self._load = [0] * self.count
+        self._answers: list[asyncio.Task[None]] = []
+        """Of each actor; done once it is there and answers."""
 
     def _connect(self, settings: RaySettings) -> None:
         where = settings.address or "a new Ray on this machine"
@@ -149,51 +155,73 @@ class RayWorkers:
         return limit_workers(room, inputs)
 
     async def attempt(self, stage: str, item: Any) -> WorkOutcome:
-        """Work on one input in the worker that has the fewest; a worker that is lost gets it again when it is back.
+        """Work on one input in the worker that has the fewest; of a worker that is lost, another one gets it.
 
         Raises:
-            RunError: Workers die over it, or do not come back.
+            RunError: Workers die over it, cannot be started, or do not come back.
         """
         self._number += 1
-        number, chosen = self._number, self._load.index(min(self._load))
-        actor, reason = self._actors[chosen], ""
-        self._load[chosen] += 1
-        try:
-            for _ in range(MOST_DEATHS):
-                await self._wait_for(actor)
-                try:
-                    return WorkOutcome(*await actor.attempt.remote(number, stage, item))
-                except self._ray.exceptions.RayError as error:
-                    reason = _summarize(error)
-                    _log.warning("stage %s: a worker was lost with record %s: %s", stage, name_item(item), reason)
-        finally:
-            self._load[chosen] -= 1
+        number, reason = self._number, ""
+        for _ in range(MOST_DEATHS):
+            chosen = await self._choose_worker()
+            self._load[chosen] += 1
+            try:
+                return WorkOutcome(*await self._actors[chosen].attempt.remote(number, stage, item))
+            except self._ray.exceptions.RayError as error:
+                reason = _summarize(error)
+                _log.warning("stage %s: a worker was lost with record %s: %s", stage, name_item(item), reason)
+                if self._answers[chosen].done():
+                    self._answers[chosen] = asyncio.ensure_future(self._wait_for(self._actors[chosen]))
+            finally:
+                self._load[chosen] -= 1
         raise RunError(
             f"stage {stage}: {MOST_DEATHS} workers of Ray in turn ended with record {name_item(item)} in work "
             f"({reason}); resume with `trajsmith resume {self._run}`, or without Ray by --set engine.kind=local"
+        )
+
+    async def _choose_worker(self) -> int:
+        """Return the number of the worker that has the fewest inputs of those that answer, once there is one.
+
+        Raises:
+            RunError: A worker cannot be started, or none answers in time.
+        """
+        self._answers = self._answers or [asyncio.ensure_future(self._wait_for(actor)) for actor in self._actors]
+        done, _ = await asyncio.wait(self._answers, timeout=BACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            raise RunError(
+                f"no worker of Ray answered within {BACK_SECONDS:.0f} s: look at `ray status`, then resume with "
+                f"`trajsmith resume {self._run}`"
+            )
+        for answer in done:
+            answer.result()
+        return min(
+            (number for number, answer in enumerate(self._answers) if answer in done), key=self._load.__getitem__
         )
 
     async def _wait_for(self, actor: Any) -> None:
         """Wait until an actor answers, which may have to be started on another node first.
 
         Raises:
-            RunError: It is not back in time, or the cluster is gone.
+            RunError: It cannot be created.
         """
-        end = time.monotonic() + BACK_SECONDS
+        errors = self._ray.exceptions
         while True:
             try:
                 await actor.answer.remote()
                 return
-            except self._ray.exceptions.RayError as error:
-                if time.monotonic() > end:
+            except errors.RayError as error:
+                if isinstance(error, errors.RuntimeEnvSetupError) or getattr(error, "actor_init_failed", False):
                     raise RunError(
-                        f"a worker of Ray was lost and not back within {BACK_SECONDS:.0f} s ({_summarize(error)}): "
-                        f"look at `ray status`, then resume with `trajsmith resume {self._run}`"
+                        f"a worker of Ray cannot be started ({_summarize(error, -1)}): see engine.ray.runtime_env, "
+                        f"then resume with `trajsmith resume {self._run}`"
                     ) from error
             await asyncio.sleep(RETRY_SECONDS)
 
     async def close(self) -> None:
         """End the actors, and Ray where this started or joined it; safe to call twice."""
+        for answer in self._answers:
+            answer.cancel()
+        await asyncio.gather(*self._answers, return_exceptions=True)
         actors, self._actors = self._actors, []
         closing = asyncio.gather(*(self._close(actor) for actor in actors), return_exceptions=True)
         with suppress(TimeoutError):
@@ -211,6 +239,7 @@ class RayWorkers:
             self._ray.shutdown()
 
 
-def _summarize(error: Exception) -> str:
-    """Return the first line of an error of Ray, which may have a page of log behind it."""
-    return str(error).strip().split("\n", 1)[0] or type(error).__name__
+def _summarize(error: Exception, line: int = 0) -> str:
+    """Return a line of an error of Ray, which may be a page of log: the first says what, the last why."""
+    lines = str(error).strip().splitlines()
+    return lines[line].strip() if lines else type(error).__name__

@@ -31,6 +31,8 @@ LEDGER = "ledger"
 FOLDERS = ("environments", "states", LEDGER)
 CACHE = "cache"
 LOCK = ".lock"
+HUB = "hub:"
+"""Prefix of a run in a dataset repository of the Hub (`open_run`)."""
 SCRAP = ".tmp"
 KEPT = (LOCK, CONFIG, LEDGER, CACHE)
 """What a fresh start does not remove as a whole."""
@@ -139,8 +141,13 @@ class RunDirectory:
         """Take up an existing run.
 
         Raises:
-            InputError: There is none, or its configuration is a symbolic link.
+            InputError: There is none, its configuration is a symbolic link, or it is a repository of the Hub.
         """
+        if str(path).startswith(HUB):
+            raise InputError(
+                f"{path} can be read only, and this needs a run directory of your own: `trajsmith replay` and "
+                "`trajsmith task`, export with --out, and configurations of eval and grpo take a run of the Hub"
+            )
         run = cls(Path(path))
         refuse_link(run.path, PurePosixPath(CONFIG))
         if not run.config_path.is_file():

@@ -9,7 +9,8 @@ from trajsmith.environments.composite import NAME_SEPARATOR
 from trajsmith.environments.sources import EnvironmentSettings, find_python_file
 from trajsmith.export.hub import TASKS_OF_DATASET
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
-from trajsmith.pipeline.record_joins import join_verdicts
+from trajsmith.pipeline.dataset_selection import iter_accepted
+from trajsmith.pipeline.hub_runs import check_foreign_config
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_settings
@@ -84,12 +85,17 @@ def _take_files(entry: EnvironmentSettings, folder: Path, place: PurePosixPath) 
     source, name = find_python_file(entry.python)
     target = folder / "files" / source.stem
     target.mkdir(parents=True, exist_ok=True)
-    for path in (source, *(path for pattern in BESIDE for path in source.parent.glob(pattern)), *entry.state_files):
+    beside = (path for pattern in BESIDE for path in source.parent.glob(pattern))
+    books = [path for path in (entry.phrases, entry.scenarios) if path is not None]
+    named = (file for path in books for file in path.parent.glob(f"{path.stem}*{path.suffix}"))
+    for path in (source, *beside, *entry.state_files, *named):
         shutil.copyfile(path, target / path.name)
     there = Path(str(place)) / "files" / source.stem
     update = {
         "python": f"{there / source.name}{':' if name else ''}{name}",
         "state_files": tuple(there / path.name for path in entry.state_files),
+        "phrases": entry.phrases and there / entry.phrases.name,
+        "scenarios": entry.scenarios and there / entry.scenarios.name,
     }
     return entry.model_copy(update=update)
 
@@ -97,14 +103,15 @@ def _take_files(entry: EnvironmentSettings, folder: Path, place: PurePosixPath) 
 def write_dataset_tasks(run: RunDirectory, folder: Path) -> int:
     """Write the tasks behind the accepted rows of a run into `run/` of its dataset, and return their number.
 
-    `trajsmith push` uploads them with the rows; `hub:owner/name` names such a run wherever a run directory is expected.
+    `trajsmith push` uploads them with the rows; `hub:owner/name` names such a run where a run is only read. Tasks that
+    the selection of the run left out, such as contaminated ones, are not among them.
 
     Raises:
-        InputError: An environment needs more than a folder can hold.
+        InputError: An environment needs more than a folder can hold, or settings that others' tasks may not have.
         RunError: No play was accepted.
     """
     entries = asyncio.run(find_environment_settings(run))
-    accepted = [judged for judged in join_verdicts(run) if judged.verdict.accepted]
+    accepted = list(iter_accepted(run))
     if not accepted:
         raise RunError(f"{run.path}: no play was accepted")
     tasks = list({judged.task.id: judged.task for judged in accepted}.values())
@@ -112,6 +119,7 @@ def write_dataset_tasks(run: RunDirectory, folder: Path) -> int:
     with storage_boundary(folder):
         shutil.rmtree(part, ignore_errors=True)
         write_task_bundle(run, tasks, entries, part, PurePosixPath())
+        check_foreign_config(part / "config.yaml", str(run.path))
         (part / TRAJECTORIES).write_bytes(b"".join(judged.trajectory.to_line() for judged in accepted))
         (part / VERDICTS).write_bytes(b"".join(judged.verdict.to_line() for judged in accepted))
         shutil.rmtree(target, ignore_errors=True)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
-from trajsmith.export.atomic_folder import AtomicFolder
+from trajsmith.export.atomic_folder import TASK_FILES, AtomicFolder
 from trajsmith.pipeline.record_joins import JudgedTrajectory
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.task_bundle import find_environment_settings, write_task_bundle
@@ -147,7 +147,9 @@ def write_task_package(run: RunDirectory, form_name: str, out: Path) -> Counter[
         "name": module.replace("_", "-"), "module": module, "version": version("trajsmith"), "tasks": len(chosen),
     }  # fmt: skip
     place = form.place.format(**fields)
-    with storage_boundary(out), AtomicFolder(out, PurePosixPath(place).parts[0]) as folder:
+    names = [target for _, target in form.files] + ([form.rows[0]] if form.rows else [])
+    files = (*(name.format(**fields) for name in names), *(f"{place}/{file}" for file in TASK_FILES))
+    with storage_boundary(out), AtomicFolder(out, files) as folder:
         bundle = folder.part / place
         write_task_bundle(run, [judged.task for judged in chosen], entries, bundle, PurePosixPath())
         if form.solutions:

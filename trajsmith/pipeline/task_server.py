@@ -17,8 +17,9 @@ from trajsmith.environments import ToolResult
 from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.environments.serving import ServingSpec
 from trajsmith.models import ChatReply, MalformedCall
+from trajsmith.pipeline.dataset_selection import iter_accepted
 from trajsmith.pipeline.eval_contexts import list_training_tasks, open_eval_contexts
-from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
+from trajsmith.pipeline.record_joins import JudgedTrajectory
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import (
     Actor,
@@ -216,10 +217,10 @@ def judge_transcript(source: EpisodeSource, task: Task, lines: Sequence[JsonObje
 
 
 def iter_solutions(run: RunDirectory) -> Iterator[JudgedTrajectory]:
-    """Iterate over the tasks that have an accepted play, with their first one."""
+    """Iterate over the tasks that have an accepted play in the run's selection, with their first one."""
     last = ""
-    for judged in join_verdicts(run):
-        if judged.verdict.accepted and judged.task.id != last:
+    for judged in iter_accepted(run):
+        if judged.task.id != last:
             last = judged.task.id
             yield judged
 

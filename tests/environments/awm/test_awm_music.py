@@ -17,8 +17,6 @@ from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import EnvironmentFault, InputError, canonical_json, compute_state_digest
 
-pytestmark = pytest.mark.slow
-
 FILES = Path(__file__).parent / "files"
 SETTINGS = AwmSettings(server=FILES / "music.py", data=FILES / "music.sql", domain="media/music", policy="Be kind.")
 

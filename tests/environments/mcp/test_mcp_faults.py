@@ -8,8 +8,6 @@ from live import processes_in, settings
 from trajsmith.environments.adapters.mcp import McpSettings, McpSource
 from trajsmith.records import EnvironmentFault, InputError
 
-pytestmark = pytest.mark.slow
-
 IN_A_CALL = [
     ("dies", "server_exited", "the server exited with code 7; its last line on stderr: out of memory in /very/deep"),
     ("killed", "server_exited", "the server was killed by signal 9"),

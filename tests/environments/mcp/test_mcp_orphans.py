@@ -11,8 +11,6 @@ from live import SERVERS, left_in, processes_in, settings
 
 from trajsmith.environments.adapters.mcp import McpSource
 
-pytestmark = pytest.mark.slow
-
 
 async def _until_gone(directory: str) -> list[int]:
     for _ in range(200):

@@ -14,8 +14,6 @@ from live import SERVERS, settings
 from trajsmith.environments.adapters.mcp import McpSettings, McpSource
 from trajsmith.records import EnvironmentFault, InputError
 
-pytestmark = pytest.mark.slow
-
 OBSERVE = [{"tool": "list_notes", "label": "notes", "drop": ["at [0-9:]+"]}]
 STATE = {
     "files": {"notes/plan.md": "see /workspace/notes\n", "empty/": ""},

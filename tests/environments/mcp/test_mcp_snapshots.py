@@ -12,8 +12,6 @@ from pydantic import ValidationError
 from trajsmith.environments.adapters.mcp import McpSettings, McpSource
 from trajsmith.records import EnvironmentFault, InputError
 
-pytestmark = pytest.mark.slow
-
 SAVING: dict[str, Any] = {"snapshot": {"save": "dump", "load": "restore", "argument": "shelf"}}
 REUSED: dict[str, Any] = {"snapshot": {**SAVING["snapshot"], "reuse": True}}
 OBSERVED: dict[str, Any] = {"observe": [{"tool": "dump", "label": "shelf"}]}

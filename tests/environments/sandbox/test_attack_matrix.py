@@ -14,8 +14,6 @@ from attacks.clients import ALL, Bare
 
 from trajsmith.environments.sandbox.landlock import get_landlock_abi
 
-pytestmark = pytest.mark.slow
-
 ROOT = os.geteuid() == 0
 WITH_CUTS = [attack for attack in host_attacks() if attack.cuts]
 

@@ -26,7 +26,7 @@ SLOW = ["hang", "load"]
 QUICK = sorted({attack.category for attack in ATTACKS} - set(SLOW))
 SAMPLE = [attack.id for number, attack in enumerate(host_attacks()) if number % 4 == 0]
 MODES = ("default", "strict")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the first test waits for all campaigns
+pytestmark = pytest.mark.timeout(900)  # the first test waits for all campaigns
 
 
 @dataclass

@@ -28,7 +28,7 @@ from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import Session
 from trajsmith.records import EnvironmentFault
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 MODES = ("default", "strict")
 WALL = 2.0
 KINDS = {"protocol", "timeout", "crash", "limit", "state"}

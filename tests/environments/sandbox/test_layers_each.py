@@ -10,8 +10,6 @@ from attacks.clients import Bare, achieved, ordinary_user, run_script
 from trajsmith.environments.sandbox.landlock import build_ruleset, get_landlock_abi
 from trajsmith.environments.sandbox.lockdown import LAYERS
 
-pytestmark = pytest.mark.slow
-
 ROOT = os.geteuid() == 0
 NEEDS_ROOT = pytest.mark.skipif(not ROOT, reason="needs root")
 ATTACKS = {attack.id: attack for attack in host_attacks()}

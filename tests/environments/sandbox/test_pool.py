@@ -16,7 +16,6 @@ from trajsmith.environments.session import InitialAction, Preparable, Session, T
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, RunError, compute_state_digest
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the sandbox needs Linux"),
 ]
 

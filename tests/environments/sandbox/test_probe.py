@@ -16,8 +16,6 @@ from rich.console import Console
 from trajsmith.environments.sandbox import probe as probing
 from trajsmith.environments.sandbox.probe import ModeVerdict, ProbeReport, probe, render
 
-pytestmark = pytest.mark.slow
-
 MODES = ("default", "strict")
 CASES = {
     "nothing": ({}, None, "", ()),

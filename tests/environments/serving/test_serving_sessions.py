@@ -11,8 +11,6 @@ from served import Counted, client_of, fault_of, over_http, seen
 from trajsmith.environments.serving import prepare_serving
 from trajsmith.records import EnvironmentFault, InputError
 
-pytestmark = pytest.mark.slow
-
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 HELLO = {
     "jsonrpc": "2.0",

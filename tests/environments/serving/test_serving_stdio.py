@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 PROGRAM = """
 import asyncio, os, signal, sys
 sys.path.insert(0, {folder!r})
