@@ -2,6 +2,7 @@
 
     python benchmarks/edges.py                      # tables; --curves FILE.svg draws precision and recall
     python benchmarks/edges.py --embedding MODEL    # the ablation's third step: that encoder beside the words
+    python benchmarks/edges.py --model FOLDER       # and a local language model as judge of unsure edges
     python benchmarks/edges.py --skip-scale         # without the build times
 
 Every figure is left out by source: neither the weights nor the threshold have seen a set of that source (tau2, bfcl,
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _graph_curves import draw_curves
+from _graph_model import refine_scores
 from _toolgraph_sets import (
     BARE,
     BUNDLED,
@@ -37,7 +40,6 @@ from train_toolgraph import (
     LinkSet,
     choose_threshold,
     edge_curve,
-    edge_rows,
     id_rule_figure,
     judge,
     kind_figure,
@@ -57,7 +59,6 @@ from trajsmith.toolgraph.match import Similarity
 
 SIZES = (842, 5_376, 35_000)
 NINE = (*SMALL, *FLOW, *OTHER)
-COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#475569")
 
 
 def cosine_set(data: LinkSet, similarity: Similarity | None) -> tuple[LinkSet, Any]:
@@ -136,8 +137,8 @@ def names_only(tools: Sequence[ToolSpec], similarity: Similarity | None = None) 
     return replace(plain, outputs=outputs, parameters=parameters)
 
 
-def ablation(embedding: str) -> None:
-    """Print what names, words and an encoder bring, each trained and left out in the same way, with its cost."""
+def ablation(embedding: str, model: str = "") -> None:
+    """Print what names, words, an encoder and a model bring, each left out by source in the same way, with its cost."""
     steps: list[tuple[str, Any]] = [
         ("names and types", names_only),
         ("+ descriptions and word vectors", build_table),
@@ -145,23 +146,64 @@ def ablation(embedding: str) -> None:
     if embedding:
         similarity = build_embedding_similarity(embedding)
         steps.append((f"+ encoder ({Path(embedding).name})", lambda tools: build_table(tools, similarity)))
-    rows = []
+    rows: list[list[Any]] = []
+    edges: list[list[Any]] = []
+    chosen: list[list[Any]] = []
     for label, build in steps:
         began = time.process_time()
         sets = {name: link_set(name, build=build) for name in list_set_names()}
         spent = time.process_time() - began
         folds, scores, kinds = train(sets)
-        row: list[Any] = [label]
-        for end in ("", BARE):
-            edges = {
-                name: measure_edges(sets[name + end], scores[name + end], folds[family(name)].threshold)["f1"]
-                for name in NINE
-            }
-            chosen = [kind_figure(kinds[name + end], folds[family(name)].kinds, KIND_CUT)["macro_f1"] for name in FLOW]
-            row += [_mean([edges[name] for name in FLOW]), _mean(list(edges.values())), _mean(chosen)]
-        rows.append([*row, 1000 * spent / sum(len(data.gold.tools) for data in sets.values())])
+        variants = [(label, scores, spent)]
+        if label.startswith("+ descriptions"):
+            cosines = cosine_figures(sets, None)
+            edges.insert(0, ["cosine", *by_source(cosines)])
+            chosen.insert(0, ["id rule", *by_source({name: id_rule_figure(one.gold) for name, one in kinds.items()})])
+            if model:
+                began = time.process_time()
+                refined, areas = refine_scores(sets, scores, model)
+                variants.append(
+                    (f"the same, + model ({Path(model).name})", refined, spent + time.process_time() - began)
+                )
+                print("area under the curve of the model, unsure links:", {n: round(a, 2) for n, a in areas.items()})
+        for name, judged, cost in variants:
+            rows.append(ablation_row(name, sets, folds, judged, kinds, cost))
+            figures = {key: measure_edges(sets[key], judged[key], folds[family(key)].threshold)["f1"] for key in sets}
+            edges.append([name, *by_source(figures)])
+        macro = {key: kind_figure(one, folds[family(key)].kinds, KIND_CUT)["macro_f1"] for key, one in kinds.items()}
+        chosen.append([label, *by_source(macro)])
     head = [f"{figure}{end}" for end in ("", ", bare") for figure in ("edges, five", "edges, nine", "kinds")]
     table(["evidence", *head, "CPU ms per tool"], rows)
+    sources = [f"{source}{end}" for end in ("", ", bare") for source in SOURCES]
+    table(["edges by source", *sources], edges)
+    table(["kinds by source", *sources], chosen)
+
+
+SOURCES = tuple(dict.fromkeys(family(name) for name in NINE))
+
+
+def by_source(figures: dict[str, float]) -> list[float | None]:
+    """Mean figure of each source's sets, declared and then bare; None where there is none."""
+    return [
+        _mean([figures.get(name + end) for name in NINE if family(name) == source])
+        for end in ("", BARE)
+        for source in SOURCES
+    ]
+
+
+def ablation_row(
+    label: str, sets: dict[str, LinkSet], folds: Any, scores: dict[str, Any], kinds: dict[str, Any], spent: float
+) -> list[Any]:
+    """Means of edges and kinds, declared and bare, and CPU milliseconds per tool."""
+    row: list[Any] = [label]
+    for end in ("", BARE):
+        edges = {
+            name: measure_edges(sets[name + end], scores[name + end], folds[family(name)].threshold)["f1"]
+            for name in NINE
+        }
+        chosen = [kind_figure(kinds[name + end], folds[family(name)].kinds, KIND_CUT)["macro_f1"] for name in FLOW]
+        row += [_mean([edges[name] for name in FLOW]), _mean(list(edges.values())), _mean(chosen)]
+    return [*row, 1000 * spent / sum(len(data.gold.tools) for data in sets.values())]
 
 
 def errors(sets: dict[str, LinkSet], scores: dict[str, Any], cut: float) -> None:
@@ -237,49 +279,18 @@ def _mean(values: list[Any]) -> float | None:
     return float(np.mean(numbers)) if numbers else None
 
 
-def curves(sets: dict[str, LinkSet], scores: dict[str, Any], path: Path) -> None:
-    """Draw precision over recall of the left-out predictions: lines with outputs, dashes without."""
-    width, height, left, top = 520, 380, 60, 20
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + 300} {height + 70}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="white"/>'
-        f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#999"/>'
-    ]
-    for tick in range(0, 11, 2):
-        x, y = left + width * tick / 10, top + height * (1 - tick / 10)
-        parts.append(f'<text x="{x}" y="{top + height + 18}" text-anchor="middle">{tick / 10}</text>')
-        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{tick / 10}</text>')
-    parts.append(f'<text x="{left + width / 2}" y="{top + height + 40}" text-anchor="middle">recall</text>')
-    parts.append(f'<text x="14" y="{top + height / 2}" transform="rotate(-90 14 {top + height / 2})">precision</text>')
-    for number, name in enumerate(FLOW):
-        for end in ("", BARE):
-            data = sets[name + end]
-            rows = edge_rows(data, scores[name + end])
-            cuts = sorted({row["score"] for row in rows})
-            points = [data.gold.edge_figures([row for row in rows if row["score"] >= cut]) for cut in cuts]
-            places = [
-                (left + width * p["recall"], top + height * (1 - p["precision"])) for p in points if p["predicted"]
-            ]
-            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-            dash = ' stroke-dasharray="5 4"' if end else ""
-            parts.append(f'<polyline points="{line}" fill="none" stroke="{COLOURS[number]}" stroke-width="1.6"{dash}/>')
-        parts.append(
-            f'<text x="{left + width + 16}" y="{top + 20 + 20 * number}" fill="{COLOURS[number]}">{name}</text>'
-        )
-    path.write_text("\n".join([*parts, "</svg>"]) + "\n", "utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedding", default="")
+    parser.add_argument("--model", default="")
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     arguments = parser.parse_args()
     sets, scores = quality(None)
-    ablation(arguments.embedding)
+    ablation(arguments.embedding, arguments.model)
     errors(sets, scores, 0.2)
     if arguments.curves:
-        curves(sets, scores, arguments.curves)
+        draw_curves(sets, scores, arguments.curves)
     if not arguments.skip_scale:
         files()
         timing()

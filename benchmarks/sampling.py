@@ -4,6 +4,7 @@
     .venv/bin/python benchmarks/sampling.py --sizes 842 --chains 500
     .venv/bin/python benchmarks/sampling.py --envfactory ../EnvFactory    # its tools, and its own samplers, too
     .venv/bin/python benchmarks/sampling.py --dials                  # what each setting does to chains, by the library
+    .venv/bin/python benchmarks/sampling.py --side-by-side --chains 1000    # the papers' samplers and ours, coverage
 
 The tools are real ones, from the lists in the shared data (`TRAJSMITH_DATA`, or ../shared/data); beyond these come
 copies under other server names. With a checkout of EnvFactory, its published samplers draw from the same graph as ours.
@@ -29,7 +30,9 @@ from _toolgraph_theirs import Draw, published_samplers, published_tools
 from rich.console import Console
 from rich.table import Table
 
+from trajsmith.environments.blocking import run_blocking
 from trajsmith.environments.library import ENVIRONMENTS
+from trajsmith.environments.native_source import build_library_source
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, ToolGraph, build_graph, sample_across
 from trajsmith.toolgraph.chain_metrics import ChainShape, measure_chain
@@ -195,6 +198,76 @@ def dials(chains: int) -> Table:
     return table
 
 
+SHARES_OF_EDGES = (0.8, 0.95, 0.99)
+SIDE_BY_SIDE: dict[str, dict[str, Any]] = {
+    "envfactory (Algorithm 1 as published)": {"method": "envfactory"},
+    "envfactory, pseudocode of the paper": {"method": "envfactory_pseudocode"},
+    "random walk": {"method": "random_walk"},
+    "weighted walk (Agent-World)": {"method": "weighted_walk"},
+    "topology": {"method": "topology"},
+    "topology, difficulty 0": {"difficulty": 0.0, "length": (4, 12)},
+    "topology, difficulty 1": {"difficulty": 1.0, "length": (4, 12)},
+    "coverage": {"method": "coverage"},
+    "scenarios": {"scenarios": 1.0},
+}
+"""Samplers of the papers and our own, by their settings."""
+
+
+def side_by_side(chains: int) -> Table:
+    """Tabulate all samplers over the bundled environments: solvable share, coverage, diversity, cost."""
+    sources = [build_library_source(name, {}) for name in ENVIRONMENTS.names()]
+    tools = [tool for source in sources for tool in run_blocking(source.spec()).tools]
+    index = GraphIndex(build_graph(tools))
+    every = {pair for pair, weight in index.weights.items() if weight >= 2}
+    table = Table(
+        *("sampler", "closed", f"edges in {chains:,}", "chains for 80 / 95 / 99 %", "differ", "CPU us per chain"),
+        title=f"{len(tools)} tools, {len(every)} edges",
+    )
+    for name, wanted in SIDE_BY_SIDE.items():
+        settings = SampleSettings.model_validate({"length": (LENGTH, LENGTH), **wanted})
+        if name == "scenarios":
+            drawn, seconds = clocked(lambda settings=settings: scenario_chains(sources, settings, chains))
+        else:
+            sampler = Sampler(index, settings)
+            drawn, seconds = clocked(
+                lambda sampler=sampler: [sampler.draw(random.Random(seed)) for seed in range(chains)]
+            )
+        shapes = [measure_chain(index, *chain) for chain in drawn]
+        figures = {**looks(shapes), **spread(index, [names for names, _ in drawn])}
+        seen: set[tuple[str, str]] = set()
+        reached: dict[float, int] = {}
+        for number, (names, _) in enumerate(drawn, 1):
+            seen |= {(a, b) for place, a in enumerate(names) for b in names[place + 1 :]} & every
+            for share in SHARES_OF_EDGES:
+                if len(seen) >= share * len(every):
+                    reached.setdefault(share, number)
+        table.add_row(
+            name,
+            *(f"{100 * figures[key]:.1f} %" for key in ("closed", "covered")),
+            " / ".join(str(reached.get(share, "-")) for share in SHARES_OF_EDGES),
+            f"{figures['differ']:.2f}",
+            f"{1e6 * seconds / chains:.0f}",
+        )
+    return table
+
+
+def scenario_chains(sources: list[Any], settings: SampleSettings, chains: int) -> list[Any]:
+    """Chains inside the scenarios of the environments in turn, under full names."""
+    samplers, drawn = [], []
+    for source in sources:
+        environment = run_blocking(source.spec()).tools
+        own = GraphIndex(build_graph(environment), environment[0].server)
+        samplers.append((environment[0].server, Sampler(own, settings, source.scenarios)))
+    for seed in range(chains):
+        server, sampler = samplers[seed % len(samplers)]
+        story = sampler.draw_scenario(random.Random(seed))
+        if story is None:
+            raise SystemExit(f"{server} has no scenarios")
+        names = [f"{server}.{sampler.network.names[tool]}" for tool in story[0].tools]
+        drawn.append((names, story[1]))
+    return drawn
+
+
 def show(figures: dict[str, Measured], out: Console) -> None:
     cost = Table(
         "tools", "edges", "links", "build s", "save s", "load s", "index s", "file MB", "peak MiB", title="Once"
@@ -235,11 +308,15 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=2000)
     parser.add_argument("--envfactory", type=Path, help="a checkout of EnvFactory")
     parser.add_argument("--dials", action="store_true", help="only what each setting does to chains")
+    parser.add_argument("--side-by-side", action="store_true", help="only all samplers on the bundled environments")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.dials:
         Console(width=140).print(dials(wanted.chains))
+        return
+    if wanted.side_by_side:
+        Console(width=140).print(side_by_side(wanted.chains))
         return
     if wanted.one is not None:
         theirs = published_tools(wanted.envfactory) if wanted.one == "theirs" else None

@@ -34,17 +34,35 @@ def find_home_pairs(table: EndpointTable) -> tuple[Any, Any]:
     outs, ins = np.arange(len(table.outputs.tool)), _asking(table.parameters)
     ends_out = _bounds(table.server[table.outputs.tool], table)
     ends_in = _bounds(table.server[table.parameters.tool[ins]], table)
-    pairs: list[tuple[Any, Any]] = [_mentioned_pairs(table)]
+    mentioned = _mentioned_pairs(table)
+    pairs: list[tuple[Any, Any]] = []
     for server in range(len(ends_out) - 1):
         server_outputs = outs[ends_out[server] : ends_out[server + 1]]
         taken = ins[ends_in[server] : ends_in[server + 1]]
         if not len(server_outputs) or not len(taken):
             continue
         if len(server_outputs) * len(taken) <= WHOLE:
-            pairs.append((np.repeat(server_outputs, len(taken)), np.tile(taken, len(server_outputs))))
+            pairs.append((np.tile(server_outputs, len(taken)), np.repeat(taken, len(server_outputs))))
         else:
-            pairs.append(_giant(table, server_outputs, taken))
-    return _unique(table, pairs)
+            named_here = np.isin(mentioned[0], server_outputs)
+            pairs.append(
+                _unique(
+                    table, [_giant(table, server_outputs, taken), (mentioned[0][named_here], mentioned[1][named_here])]
+                )
+            )
+    o, p = (np.concatenate([*(pair[side] for pair in pairs), np.zeros(0, np.int64)]) for side in (0, 1))
+    further = ~np.isin(mentioned[1], ins)
+    return _inserted(table, (o, p), _unique(table, [(mentioned[0][further], mentioned[1][further])]))
+
+
+def _inserted(table: EndpointTable, pairs: tuple[Any, Any], further: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Ordered pairs with a few more in their places, without pairs of a tool with itself."""
+    size = np.int64(max(1, len(table.outputs.tool)))
+    packed, more = (p.astype(np.int64) * size + o for o, p in (pairs, further))
+    packed = np.insert(packed, np.searchsorted(packed, more), more)
+    o, p = packed % size, packed // size
+    other = table.outputs.tool[o] != table.parameters.tool[p]
+    return o[other], p[other]
 
 
 def _mentioned_pairs(table: EndpointTable) -> tuple[Any, Any]:

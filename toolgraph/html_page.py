@@ -15,7 +15,9 @@ from trajsmith.toolgraph.text_view import suggest_tools
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST = 3000
-"""Tools on one page: browsers draw more, but nobody reads it."""
+"""Tools that are drawn together: browsers draw more, but nobody reads it."""
+WORDS = 160
+"""Characters of a description on the page of a larger graph."""
 
 
 def write_page(
@@ -23,22 +25,19 @@ def write_page(
 ) -> tuple[int, int]:
     """Write the page; gives the numbers of tools and edges on it.
 
+    A graph of more than `most` tools is drawn around one tool at a time, found by the search.
+
     Raises:
-        InputError: An unknown server, or more tools than a page holds.
+        InputError: An unknown server.
     """
     from jinja2 import FileSystemLoader
     from markupsafe import Markup
 
     part = select_servers(graph, servers)
-    if len(part.tools) > most:
-        raise InputError(
-            f"{len(part.tools)} tools are more than a page shows well ({most}): choose servers with --server, "
-            "or raise --most"
-        )
     loader = template_environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
     page = loader.get_template("graph.html.j2").render(
         title=title,
-        data=Markup(orjson.dumps(build_page_data(part)).decode().replace("<", "\\u003c")),
+        data=Markup(orjson.dumps(build_page_data(part, most)).decode().replace("<", "\\u003c")),
         css=Markup((TEMPLATES / "graph.css").read_text("utf-8")),
         js=Markup((TEMPLATES / "graph.js").read_text("utf-8")),
     )
@@ -68,24 +67,36 @@ def select_servers(graph: ToolGraph, servers: Sequence[str]) -> ToolGraph:
     )
 
 
-def build_page_data(graph: ToolGraph) -> JsonObject:
+def build_page_data(graph: ToolGraph, most: int = MOST) -> JsonObject:
     """Return the data of the page's script: tools with their positions, and the graph's columns."""
     homes = {server: number for number, server in enumerate(graph.inside)}
     number = {tool.full_name: place for place, tool in enumerate(graph.tools)}
-    places, discs = place_tools(
-        [homes[tool.server] for tool in graph.tools],
-        [(number[edge.source], number[edge.target]) for edge in graph.edges],
-    )
+    large = len(graph.tools) > most
+    if large:
+        places, discs = [(0.0, 0.0)] * len(graph.tools), [(0.0, 0.0, 0.0)] * len(homes)
+    else:
+        places, discs = place_tools(
+            [homes[tool.server] for tool in graph.tools],
+            [(number[edge.source], number[edge.target]) for edge in graph.edges],
+        )
+    words = WORDS if large else None
     reads = find_readers(graph.by_name)
     tools = [
-        [tool.full_name, tool.name, homes[tool.server], tool.description, int(tool.full_name not in reads), *place]
+        [
+            tool.full_name,
+            tool.name,
+            homes[tool.server],
+            tool.description[:words],
+            int(tool.full_name not in reads),
+            *place,
+        ]
         for tool, place in zip(graph.tools, places, strict=True)
     ]
     servers = [[server, *disc] for server, disc in zip(homes, discs, strict=True)]
     tables: dict[str, Sequence[Struct]] = {
         "parameters": graph.parameters, "edges": graph.edges, "evidence": graph.evidence,
     }  # fmt: skip
-    return {"servers": servers, "tools": tools, **storage.pack(tables)}
+    return {"large": large, "servers": servers, "tools": tools, **storage.pack(tables)}
 
 
 def _some(names: list[str]) -> str:

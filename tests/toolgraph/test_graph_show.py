@@ -163,13 +163,9 @@ def test_hostile_descriptions_cannot_leave_the_data(page: Path) -> None:
     assert HOSTILE in data["tools"][0][3]
 
 
-def test_a_page_can_be_narrowed_to_servers_and_has_a_limit(tmp_path: Path) -> None:
+def test_a_page_can_be_narrowed_to_servers(tmp_path: Path) -> None:
     assert write_page(GRAPH, tmp_path / "a.html", "a", ["kiosk"]) == (1, 0)
     assert write_page(GRAPH, tmp_path / "b.html", "b", ["kiosk", "shop"]) == (5, 3)
-    with pytest.raises(
-        InputError, match=r"5 tools are more than a page shows well \(4\): choose servers with --server"
-    ):
-        write_page(GRAPH, tmp_path / "c.html", "c", most=4)
     assert select_servers(GRAPH, ["shop"]).evidence == ()
     assert select_servers(GRAPH, ["shop", "kiosk"]) == GRAPH
     with pytest.raises(InputError, match="no server 'bank': it has shop, kiosk"):
@@ -199,6 +195,45 @@ point("pointermove", x, y); said.push("tip=" + by("tip").textContent);
 point("pointerdown", x, y); point("pointerup", x, y); note("clicked");
 document.body.dataset.said = said.join(" ## ");
 }</script>"""
+
+
+def test_a_larger_graph_is_drawn_around_one_tool(tmp_path: Path) -> None:
+    long = random_graph(3, servers=2, most=9)
+    tools = tuple(tool.model_copy(update={"description": "word " * 100}) for tool in long.tools)
+    long = long.model_copy(update={"tools": tools})
+    data = build_page_data(long, most=len(tools) - 1)
+    assert data["large"] is True
+    assert {tuple(row[5:]) for row in data["tools"]} == {(0.0, 0.0)}
+    assert {len(row[3]) for row in data["tools"]} == {160}
+    assert build_page_data(long)["large"] is False
+    assert write_page(GRAPH, tmp_path / "large.html", "large", most=2) == (5, 3)
+
+
+LARGE_USER = """<script>{
+const said = [], by = (id) => document.getElementById(id);
+const drawn = () => [...document.querySelectorAll("#detail h2")].map((one) => one.textContent).join("|");
+by("search").value = "cancel"; by("search").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+said.push("tool=" + drawn());
+document.querySelector("#detail .tool").click();
+said.push("edge=" + drawn());
+said.push("listed=" + document.querySelectorAll("#servers label").length);
+document.body.dataset.said = said.join(" ## ");
+}</script>"""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+def test_a_user_of_a_large_page_searches_and_follows_edges(tmp_path: Path) -> None:
+    path = tmp_path / "large.html"
+    write_page(GRAPH, path, "large", most=2)
+    path.write_text(path.read_text().replace("</body>", LARGE_USER + "</body>"))
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    assert "CONSOLE" not in shown.stderr
+    said = re.search(r'data-said="([^"]*)"', shown.stdout)
+    assert said is not None
+    assert said[1].startswith("tool=cancel_order")
+    assert "→ cancel_order" in said[1] and said[1].endswith("listed=0")
 
 
 @pytest.mark.browser

@@ -77,6 +77,25 @@ def test_a_token_goes_to_other_servers() -> None:
     assert kind("token", token, alarm) == "internal"
 
 
+def test_a_token_that_many_servers_promise_stays_in_its_suite() -> None:
+    alarm = spec("AddAlarm", {"token": STRING, "time": STRING}, "Set an alarm.", server="acme_alarm")
+    own = spec("GetUserToken", {"username": STRING, "password": STRING}, "Get the user token.", server="acme_account")
+    others = [
+        own.model_copy(update={"server": f"maker{number}_account", "name": f"GetUserToken{number}"})
+        for number in range(9)
+    ]
+    assert flows(*others[:3], alarm) == {(f"GetUserToken{number}", "AddAlarm") for number in range(3)}
+    assert flows(*others, alarm) == set()
+    assert flows(*others, own, alarm) == {("GetUserToken", "AddAlarm")}
+
+
+@pytest.mark.parametrize("name", ["book_doctor", "make_appointment", "place_order"])
+def test_who_orders_chooses_by_name(name: str) -> None:
+    search = spec("search_doctors", {"city": STRING}, "Find doctors.")
+    tool = spec(name, {"doctor_name": STRING, "patient": STRING}, "Arrange it.")
+    assert kind("doctor_name", tool, search) == "internal"
+
+
 def test_the_id_of_the_person_who_asks_is_known_unless_a_look_up_finds_them() -> None:
     profile = spec("get_profile", {"customer_id": STRING}, "Get the profile of a customer.")
     find = spec("find_customer_by_email", {"email": STRING}, "Find a customer by e-mail address.")

@@ -53,6 +53,25 @@
   for (const kind of ["strong", "weak", "guess"]) byId(kind + "-count").textContent = edges.filter((edge) => kindOf(edge) === kind).length;
   byId("between-count").textContent = edges.filter((edge) => edge.far).length;
 
+  // A large graph is drawn around one tool: what feeds it on its left, what it feeds on its right.
+
+  const large = Boolean(data.large), COLUMN = 40, LEVELS = 2;
+  let drawn = large ? [] : tools;
+  const focus = (tool) => {
+    const place = new Map([[tool, 0]]);
+    for (const [side, ways, end] of [[-1, "in", "source"], [1, "out", "target"]])
+      for (let level = 1, last = [tool]; level <= LEVELS; level++) {
+        const best = new Map();
+        for (const one of last) for (const edge of one[ways]) if (!place.has(edge[end])) best.set(edge[end], Math.max(best.get(edge[end]) || 0, edge.weight + edge.score));
+        last = [...best].sort((a, b) => b[1] - a[1]).slice(0, COLUMN).map(([one]) => one);
+        for (const one of last) place.set(one, side * level);
+      }
+    const columns = new Map();
+    for (const [one, column] of place) columns.has(column) ? columns.get(column).push(one) : columns.set(column, [one]);
+    for (const [column, list] of columns) list.forEach((one, row) => { one.x = column * 260; one.y = (row - (list.length - 1) / 2) * 34; });
+    drawn = [...place.keys()];
+  };
+
   // The drawing
 
   const canvas = byId("view"), pen = canvas.getContext("2d");
@@ -71,7 +90,8 @@
   const passes = (edge) => edge.source.server.on && edge.target.server.on && edge.score >= Number(byId("score").value)
     && byId(kindOf(edge)).checked && (!edge.far || byId("between").checked);
   const refilter = () => {
-    shown = edges.filter(passes);
+    const there = large ? new Set(drawn) : null;
+    shown = large ? drawn.flatMap((tool) => tool.out).filter((edge) => there.has(edge.target) && passes(edge)) : edges.filter(passes);
     draw();
   };
 
@@ -124,7 +144,7 @@
     const ratio = window.devicePixelRatio || 1;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, size.width, size.height);
-    for (const server of servers) {
+    for (const server of large ? [] : servers) {
       if (!server.on) continue;
       const [x, y] = screen(server);
       pen.beginPath(); pen.arc(x, y, server.r * view.scale, 0, 7);
@@ -143,13 +163,11 @@
     strokeEdges(bright.filter((edge) => edge.weight < 3), colours.weak, 1.5, 1);
     strokeEdges(bright.filter((edge) => edge.weight >= 3), colours.strong, 2, 1);
     const r = radius();
-    for (const server of servers) {
-      if (!server.on) continue;
-      for (const tool of server.tools) {
-        pen.globalAlpha = selected === null || near.has(tool) ? 1 : 0.35;
-        pen.fillStyle = fill(tool);
-        mark(tool, r);
-      }
+    for (const tool of drawn) {
+      if (!tool.server.on) continue;
+      pen.globalAlpha = selected === null || near.has(tool) ? 1 : 0.35;
+      pen.fillStyle = fill(tool);
+      mark(tool, r);
     }
     pen.globalAlpha = 1;
     const pointed = selected !== null ? bright : view.scale > 1.6 && shown.length < 6000 ? shown : [];
@@ -181,7 +199,7 @@
       return true;
     };
     const close = view.scale > 0.75;
-    if (close) for (const tool of tools) {
+    if (close) for (const tool of drawn) {
       if (!tool.server.on) continue;
       const [x, y] = screen(tool);
       if (x > 0 && y > 0 && x < size.width && y < size.height) take({ x, y, width: r * 1.6, height: r * 1.6 });
@@ -196,18 +214,16 @@
       const [x, y] = screen(tool);
       put(tool.name, x, y - r - 5, colours.ink, tool === selected || tool === over ? bold : plain, 14, tool === selected || tool === over);
     }
-    for (const server of servers) {
+    for (const server of large ? [] : servers) {
       if (!server.on) continue;
       const [x, y] = screen(server), wide = server.r * view.scale;
       pen.font = bold;
       if (wide > 22 || servers.length < 30) put(shorten(server.short, Math.max(90, wide * 2.2)), x, y - wide - 5, colours.soft, bold, 15, false);
     }
-    if (close) for (const server of servers) {
-      if (!server.on) continue;
-      for (const tool of server.tools) {
-        const [x, y] = screen(tool);
-        if (!near.has(tool)) put(tool.name, x, y - r - 5, selected ? colours.soft : colours.ink, plain, 13, false);
-      }
+    if (close || large) for (const tool of drawn) {
+      if (!tool.server.on || near.has(tool)) continue;
+      const [x, y] = screen(tool);
+      put(tool.name, x, y - r - 5, selected ? colours.soft : colours.ink, plain, 13, false);
     }
   };
   const shorten = (text, width) => {
@@ -228,7 +244,7 @@
     draw();
   };
   const fit = () => {
-    const on = servers.filter((server) => server.on);
+    const on = large ? drawn.map((tool) => ({ x: tool.x, y: tool.y, r: 90 })) : servers.filter((server) => server.on);
     if (!on.length || !size.width) return;
     const left = Math.min(...on.map((s) => s.x - s.r)), right = Math.max(...on.map((s) => s.x + s.r));
     const top = Math.min(...on.map((s) => s.y - s.r)) - 20, bottom = Math.max(...on.map((s) => s.y + s.r));
@@ -243,6 +259,7 @@
     draw();
   };
   const go = (tool) => {
+    if (large) return fit();
     view = { x: tool.x, y: tool.y, scale: Math.max(view.scale, 1.4) };
     draw();
   };
@@ -251,7 +268,7 @@
 
   const toolAt = (x, y) => {
     let best = null, least = (radius() + 5) ** 2;
-    for (const tool of tools) {
+    for (const tool of drawn) {
       if (!tool.server.on) continue;
       const [tx, ty] = screen(tool), distance = (tx - x) ** 2 + (ty - y) ** 2;
       if (distance < least) { best = tool; least = distance; }
@@ -325,6 +342,7 @@
   };
   const select = (thing) => {
     selected = thing;
+    if (large && thing !== null && !thing.source) { focus(thing); refilter(); }
     right.hidden = thing === null;
     resize();
     if (thing === null) { detail.replaceChildren(); history.replaceState(null, "", "#"); return; }
@@ -339,6 +357,7 @@
     const edge = edges.find((one) => `${one.source.full}>${one.target.full}` === wanted);
     const thing = edge || byName.get(wanted);
     if (!thing) return;
+    if (large && edge) { focus(edge.target); refilter(); }
     select(thing);
     go(edge ? { x: (edge.source.x + edge.target.x) / 2, y: (edge.source.y + edge.target.y) / 2 } : thing);
   };
@@ -401,7 +420,7 @@
 
   // Filters and search
 
-  const boxes = servers.map((server) => {
+  const boxes = (large ? [] : servers).map((server) => {
     const box = make("input", { type: "checkbox" });
     box.checked = true;
     box.addEventListener("change", () => { server.on = box.checked; refilter(); });
@@ -411,7 +430,8 @@
   });
   const setAll = (on) => { for (const { server, box, row } of boxes) if (!row.hidden || !on) server.on = box.checked = on && !row.hidden; };
   byId("servers").append(...boxes.map(({ row }) => row));
-  byId("server-count").textContent = "double click: only this one";
+  byId("server-count").textContent = large ? "too many to list: search for a tool" : "double click: only this one";
+  if (large) for (const id of ["server-filter", "all", "none"]) byId(id).hidden = true;
   byId("server-filter").addEventListener("input", (event) => { for (const { server, row } of boxes) row.style.display = (row.hidden = !server.name.toLowerCase().includes(event.target.value.toLowerCase())) ? "none" : ""; });
   byId("all").addEventListener("click", () => { setAll(true); refilter(); fit(); });
   byId("none").addEventListener("click", () => { setAll(false); refilter(); });
@@ -424,15 +444,16 @@
     const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     if (!wanted.length) return [];
     const rank = (tool) => wanted.reduce((sum, word) => sum + (tool.name.toLowerCase().includes(word) ? 2 : 0), 0);
-    return tools.filter((tool) => wanted.every((word) => tool.text.includes(word))).sort((a, b) => rank(b) - rank(a)).slice(0, 30);
+    return tools.filter((tool) => wanted.every((word) => tool.text.includes(word))).map((tool) => [rank(tool), tool]).sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, tool]) => tool);
   };
-  const open = (tool) => { tool.server.on = true; boxes[tool.server.number].box.checked = true; refilter(); select(tool); go(tool); };
+  const open = (tool) => { tool.server.on = true; if (!large) boxes[tool.server.number].box.checked = true; refilter(); select(tool); go(tool); };
   search.addEventListener("input", () => hits.replaceChildren(...find().map((tool) => make("button", { type: "button", role: "option", click: () => open(tool) }, tool.name, " ", make("span", { class: "soft" }, tool.server.name)))));
   search.addEventListener("keydown", (event) => { if (event.key === "Enter" && find().length) open(find()[0]); });
 
   window.addEventListener("resize", resize);
   window.addEventListener("hashchange", openHash);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColours);
+  if (large) focus(tools.reduce((best, tool) => (tool.in.length + tool.out.length > best.in.length + best.out.length ? tool : best)));
   readColours();
   resize();
   refilter();

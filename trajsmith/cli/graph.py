@@ -149,7 +149,10 @@ def show(
         Path | None, typer.Option("--html", help="Write a page for a browser: pan, zoom, search, click for evidence.")
     ] = None,
     most: Annotated[
-        int | None, typer.Option("--most", min=1, help=f"Most tools: {SHOWN} as text, 3000 on a page.")
+        int | None,
+        typer.Option(
+            "--most", min=1, help=f"Most tools: {SHOWN} as text, 3000 drawn together; a larger page draws around one."
+        ),
     ] = None,
     why: Annotated[
         tuple[str, str] | None,
