@@ -12,8 +12,7 @@ from referencing.jsonschema import DRAFT202012
 
 from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.schemas import tidy_schema
-from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue
-from trajsmith.records.text import to_one_line
+from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue, to_one_line
 
 DEEPEST = 100
 LONGEST_FAULT = 500

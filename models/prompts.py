@@ -14,9 +14,16 @@ from pathlib import Path
 import jinja2
 from jinja2 import meta
 
-from trajsmith.records import InputError, JsonObject, JsonValue, Message, hash_bytes
-from trajsmith.records.template_sandbox import RENDER_ERRORS, template_environment
-from trajsmith.records.text import to_one_line
+from trajsmith.records import (
+    RENDER_ERRORS,
+    InputError,
+    JsonObject,
+    JsonValue,
+    Message,
+    hash_bytes,
+    template_environment,
+    to_one_line,
+)
 
 SUFFIX = ".md.j2"
 ROLES = ("system", "user")

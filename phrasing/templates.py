@@ -11,8 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from trajsmith.phrasing import value_formatting
 from trajsmith.phrasing.languages import get_language
-from trajsmith.records import InputError
-from trajsmith.records.template_sandbox import RENDER_ERRORS, template_environment
+from trajsmith.records import RENDER_ERRORS, InputError, template_environment
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
     from trajsmith.records.message import FunctionCall, Message, ToolCall
     from trajsmith.records.paths import SourcePath, SourceReference
-    from trajsmith.records.record import FrozenModel, Record, format_first_error
+    from trajsmith.records.record import FrozenModel, Record, format_first_error, read_stored
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
     from trajsmith.records.secrets import find_secret, known_secrets, redact_secrets
     from trajsmith.records.solution import ProgramSolution, TaskSource
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
         Turn,
         list_answer_facts,
     )
-    from trajsmith.records.template_sandbox import template_environment
+    from trajsmith.records.template_sandbox import RENDER_ERRORS, template_environment
     from trajsmith.records.text import (
         dump_json_line,
         escape_controls,
@@ -148,14 +148,14 @@ _NAMES = {
     "links": "open_no_follow refuse_link refuse_links",
     "message": "FunctionCall Message ToolCall",
     "paths": "SourcePath SourceReference",
-    "record": "FrozenModel Record format_first_error",
+    "record": "FrozenModel Record format_first_error read_stored",
     "registry": "PluginSource Registry list_program_plugins",
     "secrets": "find_secret known_secrets redact_secrets",
     "solution": "ProgramSolution TaskSource",
     "storage": "ensure_writable open_whole_file storage_boundary write_whole_file",
     "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
-    "template_sandbox": "template_environment",
+    "template_sandbox": "RENDER_ERRORS template_environment",
     "text": "dump_json_line escape_controls format_error_line quote_lines suggest_names to_one_line truncate_text",
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec",
     "tool_rendering": "ToolStyle render_tools",
@@ -172,6 +172,7 @@ __all__ = [
     "DIRECTORY_TOOLS",
     "LIST_TOOLS",
     "MAX_FACTS",
+    "RENDER_ERRORS",
     "SEARCH_TOOLS",
     "TOOL_SEARCH",
     "TWO_LEVEL",
@@ -292,6 +293,7 @@ __all__ = [
     "read_entries",
     "read_lines",
     "read_records",
+    "read_stored",
     "redact_secrets",
     "reduce_gc_frequency",
     "refuse_link",

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from trajsmith.records import RunError
-from trajsmith.records.registry import Registry
+from trajsmith.records import Registry, RunError
 
 Launcher = Callable[[Sequence[str]], list[str]]
 """From the command of the zygote to the command that starts it.

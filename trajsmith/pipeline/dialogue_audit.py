@@ -9,9 +9,7 @@ from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
-from trajsmith.records import EnvironmentSpec, InputError, JsonObject
-from trajsmith.records.journal import count_records
-from trajsmith.records.record import read_stored
+from trajsmith.records import EnvironmentSpec, InputError, JsonObject, count_records, read_stored
 from trajsmith.verify.dialogue_audit import FAULT_KINDS, AuditContext, DialogueFault, find_dialogue_faults
 
 EXAMPLES = 5

@@ -12,8 +12,7 @@ from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
 from trajsmith.pipeline.environment_references import find_named_entries
 from trajsmith.pipeline.progress import open_progress
-from trajsmith.records import EnvironmentSpec, InputError, TrajsmithError
-from trajsmith.records.record import read_stored
+from trajsmith.records import EnvironmentSpec, InputError, TrajsmithError, read_stored
 
 if TYPE_CHECKING:
     from trajsmith.envgen.growth.environment_shape import Encoder
