@@ -154,4 +154,4 @@ def test_killed_it_goes_on_and_pays_for_nothing_twice(run, tmp_path):
     assert all(one["passed"] for one in after)
     in_flight_at_the_kill = 4
     assert stats["answered_twice"] <= in_flight_at_the_kill
-    assert "pass^k" in done.stdout
+    assert "pass^3" in done.stdout

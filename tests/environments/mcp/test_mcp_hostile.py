@@ -11,7 +11,6 @@ from trajsmith.environments.adapters.mcp import McpSource
 from trajsmith.environments.adapters.mcp.transport import bound_response, parse_message
 from trajsmith.records import EnvironmentFault, InputError
 
-pytestmark = pytest.mark.slow
 MIB = 1 << 20
 
 
@@ -32,7 +31,7 @@ async def test_a_hostile_result_is_a_fault(start, mode):
         await session.call("act", {})
     assert caught.value.kind in ("protocol", "output_schema", "timeout", "server_exited")
     assert str(caught.value).isprintable() and len(str(caught.value)) < 1500
-    assert time.monotonic() - began < 6.5
+    assert time.monotonic() - began < 15
     assert peak() - before < 120 * MIB
     await session.close()
 
@@ -52,7 +51,7 @@ async def test_a_flood_of_messages_does_not_move_the_limit(start):
     began = time.monotonic()
     with pytest.raises(EnvironmentFault, match="timeout"):
         await session.call("act", {})
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     await session.close()
 
 
@@ -67,7 +66,7 @@ async def test_a_hostile_list_of_tools_is_refused_in_one_line(scratch, mode):
         await McpSource(settings("hostile.py", mode, start_timeout=20.0)).spec()
     assert str(caught.value).isprintable() and len(str(caught.value)) < 1500
     assert time.monotonic() - began < 15
-    assert peak() - before < 200 * MIB
+    assert peak() - before < 320 * MIB
 
 
 @pytest.mark.parametrize("mode", ["doubling schema", "schema of itself"])

@@ -14,7 +14,7 @@ from trajsmith.environments.sandbox.probe import probe
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.records import RunError
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,15 @@ def test_an_ordinary_user_is_told_the_same_but_for_users() -> None:
     assert report.modes["default"].works == here().modes["default"].works
 
 
+def test_open_files_of_the_caller_change_nothing() -> None:
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
+    try:
+        assert probe() == here()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
 def test_nothing_of_the_probe_sticks() -> None:
     before = _settings()
     probe()

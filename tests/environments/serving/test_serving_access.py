@@ -115,7 +115,6 @@ async def test_one_address_cannot_take_all_sessions() -> None:
         assert statuses == [200, 200, 503, 200, 503]
 
 
-@pytest.mark.slow
 async def test_a_thousand_sessions_at_once_and_one_client_that_wants_them_all(full: bool) -> None:
     most, clients = (1000, 5) if full else (150, 5)
     share = most // clients
