@@ -34,7 +34,7 @@ test-full: lint docs .servers/.installed  ## The same with every kill, attack an
 	$(PYTEST) --full
 
 test-fast: $(STAMPS)/dev  ## The shortest tests, which need no servers and no trainers
-	$(PYTEST) --most-seconds 0.15 -m "not servers and not train" --ignore tests/packaging --ignore tests/plugins --ignore tests/examples
+	$(PYTEST) --most-seconds 0.09 -m "not servers and not train" --ignore tests/packaging --ignore tests/plugins --ignore tests/examples
 
 durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew how long each took
 	$(PYTEST) --record-durations
