@@ -225,7 +225,7 @@ class FaultInjection(ScriptedAgent):
         return asks
 
     def _confirmation(self, index: int) -> str:
-        if self.kind == "needless_confirmation" and index == self.place:
+        if self.fired and self.kind == "needless_confirmation" and index == self.place:
             return fill_pattern(
                 self.voice.confirms,
                 render_call_phrase(self.calls[index], "narrate", self.wording, self.rng),

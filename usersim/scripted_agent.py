@@ -413,7 +413,6 @@ class ScriptedAgent:
         """Answer what was asked in this turn, with every fact that the task asks for."""
         if self.task.solution is not None:
             return self.rng.choice(self.task.solution.sentences)
-        self.reports.now = "" if self.now == date.min else self.now.isoformat()
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
         used = find_used_calls(turn.gold_calls)
@@ -430,6 +429,7 @@ class ScriptedAgent:
         Args:
             alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
         """
+        self.reports.now = "" if self.now == date.min else self.now.isoformat()
         shown = [result.content for result in self.results]
         call, content = self.calls[index], update_outdated_fields(self.calls[: self.stop], shown, index)
         asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()

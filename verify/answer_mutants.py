@@ -156,7 +156,7 @@ class AnswerMutator:
 
 def _render(template: str, content: Any, row: Any) -> str | None:
     """Return an answer to a question for another result or row."""
-    values = {"out": content, "arg": {}, "row_templates": {}, **({} if row is None else {"row": row})}
+    values = {"out": content, "arg": {}, "row_templates": {}, "now": "", **({} if row is None else {"row": row})}
     return render_phrase(template, values)
 
 

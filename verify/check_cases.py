@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trajsmith.environments import diff
+from trajsmith.grounding import is_identifier
 from trajsmith.phrasing import (
     drop_near_years,
     find_clock_date,
@@ -27,7 +28,7 @@ from trajsmith.records import AnswerFact, EnvironmentSpec, JsonObject, JsonValue
 from trajsmith.verify.check_panel import CheckPanel
 from trajsmith.verify.checks import MISSING, cut_at_list, resolve_pointer
 from trajsmith.verify.equivalents import EquivalentRunBuilder
-from trajsmith.verify.money_units import has_unit
+from trajsmith.verify.money_units import has_money
 from trajsmith.verify.mutants import RunMutator, is_change_undone
 from trajsmith.verify.reported_facts import collect_reported_facts
 
@@ -39,6 +40,8 @@ MOST_FIELDS = 6
 EMPTY_WORDS = "That's done. Everything is as you wanted."
 """Answer that tells no value."""
 _SENTENCE = "I have looked into it for you: {}. Is there anything else?"
+_NUMBERED = frozenset({"id", "number", "no", "code", "year", "pin", "phone", "digits"})
+"""Words in the names of fields whose numbers are written without commas."""
 TRIES = 4
 """Mutants that are tried for each that is wanted."""
 
@@ -133,14 +136,16 @@ def _tell(facts: Sequence[AnswerFact], spell: Callable[[AnswerFact], str | None]
 
 
 def _spell_as_spoken(fact: AnswerFact) -> str | None:
-    """Return an amount with its sign, unless its field has another unit, and a large number with its commas."""
+    """Return an amount with its sign if its field holds money, and a large number that counts with its commas."""
     value = fact.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if isinstance(value, int):
-        return get_language().grammar.format_number(f"{value:,}")
+    if is_identifier(fact.label) or not _NUMBERED.isdisjoint(fact.label.lower().replace("_", " ").split()):
+        return None
     grammar = get_language().grammar
-    return grammar.format_number(f"{value:,.10g}") if has_unit(fact.label) else grammar.format_money(value)
+    if isinstance(value, float) and has_money(fact.label):
+        return grammar.format_money(value)
+    return grammar.format_number(f"{value:,}" if isinstance(value, int) else f"{value:,.10g}")
 
 
 def _spell_as_written(fact: AnswerFact) -> str | None:

@@ -17,12 +17,31 @@ _MONEY = frozenset({
     "pay", "due", "bill", "refund", "deposit", "credit", "debit", "tariff", "tax", "wage", "salary", "rent", "total",
 })  # fmt: skip
 """Words in the names of fields that hold money all the same: `price_per_gb`."""
+_UNCLEAR = frozenset({"value", "due", "per", "total", "charge"})
+"""Those of them that other fields have, too: `value`."""
+_RATIOS = frozenset({"rate", "percent"})
+"""Words in the names of fields that hold a share, if of money: `tax_rate`."""
+_BALANCES = frozenset({"total", "balance", "available", "overdraft", "saved", "spent"})
+"""Words in the names of fields that hold money where no unit is named: `balance`, but not `balance_gb`."""
 
 
 def has_unit(name: str) -> bool:
     """Return True if the name of a field says that its numbers are no money."""
-    words = set(name.lower().replace(" ", "_").split("_"))
+    words = _split(name)
     return not words.isdisjoint(_UNITS) and words.isdisjoint(_MONEY)
+
+
+def has_money(name: str) -> bool:
+    """Return True if the name of a field says that its numbers are money."""
+    words = _split(name)
+    if not words.isdisjoint(_RATIOS):
+        return False
+    unnamed = not words.isdisjoint(_BALANCES) and words.isdisjoint(_UNITS)
+    return unnamed or not words.isdisjoint(_MONEY - _UNCLEAR)
+
+
+def _split(name: str) -> set[str]:
+    return set(name.lower().replace(" ", "_").split("_"))
 
 
 def find_amounts_of_units(

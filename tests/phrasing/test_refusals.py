@@ -61,6 +61,16 @@ def test_answers_to_an_offer_are_a_clear_yes_or_no():
     assert all(is_refusal(text) for text in draw_many(refusals.leaves))
 
 
+def test_what_is_left_is_not_said_to_be_all():
+    """Something else of the message may have been changed."""
+    assert not any(word in text for text in draw_many(load_refusals().left) for word in ("anything", "nothing"))
+
+
+def test_several_things_of_a_batch_are_left_out_in_the_plural():
+    texts = draw_many((*load_refusals().left_out, *load_refusals().left_again))
+    assert not any("The one" in text or "{name} is" in text for text in texts), texts
+
+
 @pytest.mark.parametrize(
     ("reason", "texts", "shown"),
     [

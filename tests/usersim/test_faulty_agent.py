@@ -9,8 +9,8 @@ from trajsmith import run
 from trajsmith.records import InputError
 from trajsmith.records.journal import read_records
 from trajsmith.records.trajectory import Trajectory
-from trajsmith.usersim import Dialogue, FaultSettings, PlaySettings, ScriptedUser, build_faulty_agent
-from trajsmith.usersim.faulty_agent import invent_value, misstate_value
+from trajsmith.usersim import Dialogue, FaultSettings, PlaySettings, ScriptedAgent, ScriptedUser, build_faulty_agent
+from trajsmith.usersim.faulty_agent import FaultyAgent, invent_value, misstate_value
 from trajsmith.usersim.tool_search import SEARCH_FAULTS
 
 KINDS = [kind for kind in FaultSettings.model_fields if kind not in ("ignored_variant", *SEARCH_FAULTS)]
@@ -44,6 +44,23 @@ async def test_each_kind_of_fault_is_rejected_or_removed(stage, kind):
         harmless = {fault.message for fault in trajectory.injected} <= removed
         assert not verdict.accepted or harmless, (kind, task.id, trajectory.injected)
     assert injected, f"no task of thirty gave an opportunity for {kind}"
+
+
+@pytest.mark.parametrize(("fired", "clear"), [(False, True), (True, False)])
+async def test_only_a_needless_question_is_vague(stage, fired, clear):
+    """A call that needs a yes anyway is asked about in the words of an agent without faults."""
+    compared = 0
+    for task in (await stage.tasks(30))[:10]:
+        if task.mode != "conversation":
+            continue
+        usual = ScriptedAgent(task, stage.wording, 1)
+        agent = FaultyAgent(task, stage.wording, 1, kind="needless_confirmation", place=0)
+        agent.fired = fired
+        call = task.gold_calls[0].model_copy(update={"provenance": {}})
+        usual.calls = agent.calls = (call,)
+        assert (agent._confirmation(0) == usual._confirmation(0)) is clear
+        compared += 1
+    assert compared
 
 
 async def test_without_rates_it_plays_as_it_should(stage):

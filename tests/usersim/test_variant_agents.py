@@ -169,6 +169,18 @@ def test_a_batch_is_reported_in_one_sentence_where_that_tells_every_fact():
     assert all(is_value_mentioned(lines, refund) for refund in REFUNDS.values())
 
 
+@pytest.mark.parametrize("way", ["batch", "others", "page"])
+def test_every_report_knows_the_day(monkeypatch, way):
+    """Templates call what should have been done before it overdue."""
+    late = ToolPhrases(done=["It was due by 1 May{% if now and now > '2026-05-01' %}, so it's overdue{% endif %}."])
+    monkeypatch.setitem(BOOK.tools, "cancel_order", late)
+    agent = build_agent(ORDERS, {"act": "page" if way == "page" else "batch", "accepted": False, "tempting": ()})
+    agent.now = NOW
+    agent.task.variant, agent.task.turns[-1].answer_facts = "partial_success", ()
+    said = " ".join(agent._report_others()) if way == "others" else agent._answer()
+    assert "overdue" in said
+
+
 def test_what_a_batch_comes_to_stands_after_the_list():
     closing = ("{outs|sum(attribute='refund')|money} goes back to you in total.",)
     lines = report(tuple(REFUNDS.values()), closing=closing).split("\n")

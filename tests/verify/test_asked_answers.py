@@ -109,6 +109,13 @@ def test_every_kind_of_wrong_answer_is_made_and_caught_by_the_check():
         assert any(run_check(check, {}, {}, mutant.text, ()).passed is False for check in checks), mutant.says
 
 
+def test_answers_that_compare_with_the_clock_become_wrong_ones_as_well():
+    answer = ("It{% if now and row.next_on < now %} went{% else %} goes{% endif %} out on {row.next_on|date}.",)
+    asked = ASKED.model_copy(update={"answer": answer})
+    mutants = AnswerMutator([[asked]], [list(ASKED.facts)], {1: ORDERS}, seed=3).all()
+    assert "It goes out on 9 March 2026." in {mutant.text for mutant in mutants if mutant.kind == "another_row"}
+
+
 def test_a_number_of_another_field_is_caught_although_it_stands_in_a_date():
     visits = AnswerFact(value=5, call=1, place=("result", "0", "visits"), label="visits")
     (*_, check) = derive_checks({}, {}, {}, [visits], 0)

@@ -12,7 +12,7 @@ from trajsmith.models import CallableModel, ChatReply, ChatRequest
 from trajsmith.models.prompts import load_builtin_prompts
 from trajsmith.records import AnswerFact, CodeCheck, Message
 from trajsmith.verify import CheckAuthor, add_written_checks
-from trajsmith.verify.check_cases import alter_value, list_gold_changes, replace_at, spell_answers
+from trajsmith.verify.check_cases import alter_value, list_gold_changes, replace_at, spell_answers, tell_facts
 from trajsmith.verify.check_panel import CheckPanel
 from trajsmith.verify.check_source import LONGEST_SOURCE, find_forbidden_code
 from trajsmith.verify.checks import MISSING
@@ -186,6 +186,12 @@ def test_answers_are_spelled_as_people_do() -> None:
     assert "£1,500.00, 1,500.5, 1,200, 9 March and open: yes" in spoken
     assert "1500.00, 1500.50, 1200, 2026-03-09 and open: yes" in written
     assert list(spell_answers([AnswerFact(value="Ann"), AnswerFact(value=5)], desk.STATE)) == []
+    plain = [(4.5, "rating"), (0.3, "tax rate"), (2019, "year"), (123456, "ticket number"), (4711, "pin code")]
+    for value, label in plain:
+        fact = AnswerFact(value=value, label=label)
+        assert "£" not in tell_facts([fact]) and all(
+            "£" not in text and "," not in text for _, text in spell_answers([fact], desk.STATE)
+        ), label
     assert list(spell_answers([], desk.STATE)) == []
 
 

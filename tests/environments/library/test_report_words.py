@@ -1,12 +1,17 @@
 """Reports of the bundled environments say what a result means, in every wording."""
 
 import random
+import re
 from collections.abc import Mapping
 
 import pytest
 
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.phrasing import Wording, load_phrasebook, load_scenarios
+from trajsmith.phrasing.templates import render_phrase
+
+_EMPTY = re.compile(r"\{% if [^%]*%\}\{% endif %\}")
+"""A condition that decides nothing."""
 
 SPEED = {"connection": "home_wifi", "download_mbps": 0.0, "upload_mbps": 0.0}
 SIM = {
@@ -183,3 +188,50 @@ def test_a_return_that_has_come_says_where_the_money_is() -> None:
     for template in (text for question in questions for text in question.answer):
         said = Wording(book, ()).results([template], {"result": [row]}, {}, random.Random(0))
         assert said is not None and "99.00" in said, said
+
+
+@pytest.mark.parametrize("resolved_at", [None, "2026-04-02T09:00:00"])
+def test_only_an_open_ticket_is_overdue(resolved_at: str | None) -> None:
+    book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("helpdesk")))
+    out = {"ticket_id": "INC1", "team": "Service Desk", "due_at": "2026-04-01T12:00:00", "resolved_at": resolved_at}
+    templates = [
+        template
+        for question in book.tools["get_ticket"].questions
+        if question.asks == ("$.team", "$.due_at")
+        for template in question.answer
+    ]
+    assert len(templates) >= 3
+    for template in templates:
+        said = render_phrase(template, {"out": out, "arg": {}, "row_templates": {}, "now": "2026-05-01"}) or ""
+        assert "Service Desk" in said and "1 April" in said
+        assert ("overdue" in said) is (resolved_at is None), said
+        assert ("is on it" not in said and "resolved" in said and "2 April" in said) or resolved_at is None, said
+
+
+def test_a_room_that_is_warm_is_not_said_to_become_so() -> None:
+    out = {"room_name": "kitchen", "temperature": 21.0, "target_temperature": 20.0, "window_open": False}
+    said = [text or "" for text in say_all("smart_home", "set_temperature", out)]
+    assert len(said) > 10 and not any("before long" in text for text in said), said
+
+
+def test_a_report_of_the_locks_answers_no_yes_or_no() -> None:
+    locks = [{**LOCK, "lock_id": "K1", "door_open": False}, {**LOCK, "lock_id": "K2", "status": "locked"}]
+    said = [text or "" for text in say_all("smart_home", "list_locks", {"result": locks})]
+    assert not any(text.startswith("Not quite") for text in said), said
+
+
+def test_short_and_long_reports_differ() -> None:
+    """A list without its key slides into the one before it, where the voices do not look for it."""
+    for environment in ENVIRONMENTS.names():
+        for tool, phrases in load_phrasebook(get_phrases_path(ENVIRONMENTS.get(environment))).tools.items():
+            assert bool(phrases.done) == bool(phrases.brief) == bool(phrases.detailed), (environment, tool)
+
+
+def test_no_sentence_of_a_tool_is_written_twice_in_a_list() -> None:
+    for environment in ENVIRONMENTS.names():
+        for tool, phrases in load_phrasebook(get_phrases_path(ENVIRONMENTS.get(environment))).tools.items():
+            lists = [phrases.ask, phrases.say, phrases.narrate, phrases.confirm, phrases.done, phrases.brief]
+            lists += [phrases.detailed, *(question.answer for question in phrases.questions)]
+            for sentences in lists:
+                assert len(set(sentences)) == len(sentences), (environment, tool, sentences)
+                assert not any(_EMPTY.search(text) for text in sentences), (environment, tool)
