@@ -43,7 +43,8 @@ _LARGEST_PID: Final = 1 << 22
 _SHORT: Final = 16 << 10
 """Bytes of a text for which the memory of its decoder does not matter."""
 _MANY_DIGITS = re.compile(rb"[0-9]{19}")
-_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
+"""A string, also one that does not end: otherwise each quote of it would be tried as the start of another."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 

@@ -19,8 +19,8 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-FAULTS = ["values", "deep", "NaN", "infinite", "huge number", "digits", "surrogate", "pattern", "no object", "null",
-          "wrong blocks", "asks for input", "long garbage"]  # fmt: skip
+FAULTS = ["values", "deep", "NaN", "infinite", "huge number", "digits", "surrogate", "text without end", "pattern",
+          "no object", "null", "wrong blocks", "asks for input", "long garbage"]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", FAULTS)

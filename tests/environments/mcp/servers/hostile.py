@@ -14,6 +14,7 @@ RESULTS = {
     "digits": '{"content":[],"structuredContent":{"a":' + "9" * 100_000 + "}}",
     "surrogate": '{"content":[],"structuredContent":{"a":"\\ud800"}}',
     "text of brackets": '{"content":[{"type":"text","text":"' + "[" * 100_000 + '"}]}',
+    "text without end": "[" * 101 + '"' + '\\"' * (1 << 19),
     "pattern": '{"content":[],"structuredContent":{"a":"' + "a" * 40 + '!"}}',
     "no object": "[]",
     "null": "null",
