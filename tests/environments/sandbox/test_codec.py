@@ -156,6 +156,17 @@ def test_a_text_without_its_last_quote_is_read_once() -> None:
     assert time.process_time() - began < 10
 
 
+def test_commas_and_colons_in_a_text_are_no_values() -> None:
+    table = '1,2:[3],"4"{}\n' * 60_000
+    assert decode_json(msgspec.json.encode({"table": table}), 2 << 20) == {"table": table}
+
+
+@pytest.mark.parametrize("entry", [b'"a,b",', b'{"a":1},', b'"",'])
+def test_values_beside_texts_count(entry: bytes) -> None:
+    with pytest.raises(ValueError, match="values in"):
+        check_json(b'["' + b"x,y" * 30_000 + b'",' + entry * 100_000 + b"1]", 1 << 20)
+
+
 def test_flat_json_with_many_brackets_is_legal() -> None:
     assert decode_json(b"[" + b"[1]," * 5_000 + b"[1]]", 1 << 20)
 
