@@ -46,6 +46,17 @@ async def test_messages_that_nobody_asked_for_change_no_result(start, mode):
     await session.close()
 
 
+async def test_a_schema_that_is_wrong_at_the_next_start_is_a_fault(scratch, tmp_path):
+    source = McpSource(settings("hostile.py", "changed schema", str(tmp_path / "started")))
+    assert (await source.spec()).tools
+    session = await source.open()
+    await session.reset({})
+    with pytest.raises(EnvironmentFault, match="the output schema of act is wrong: UnknownType") as caught:
+        await session.call("act", {})
+    assert caught.value.kind == "output_schema" and len(str(caught.value)) < 1500
+    await session.close()
+
+
 async def test_a_flood_of_messages_does_not_move_the_limit(start):
     session = await start("hostile.py", "unasked", timeout=1.0)
     began = time.monotonic()
@@ -81,6 +92,12 @@ def test_a_line_of_too_many_values_is_no_message(line):
     with pytest.raises(ValueError, match="values"):
         parse_message(line)
     assert peak() - before < 40 * MIB
+
+
+def test_a_line_with_a_large_table_as_text_is_a_message():
+    table = "1,2,3,4,5,6,7,8\\n" * 120_000
+    line = f'{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{table}"}}]}}}}'
+    assert parse_message(line.encode()).result["content"][0]["text"].count(",") == 7 * 120_000
 
 
 class Chunks(httpx2.AsyncByteStream):
