@@ -2,19 +2,24 @@
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from trajsmith.environments.sandbox.attack_sources import ATTACKS
-from trajsmith.environments.sandbox.attack_suite import AttackReport, run_attacks
+from trajsmith.environments.sandbox import attack_suite
+from trajsmith.environments.sandbox.attack_sources import ATTACKS, LOADING
+from trajsmith.environments.sandbox.attack_suite import AttackOutcome, AttackReport, run_attacks
 from trajsmith.environments.sandbox.launchers import SANDBOXES, launch_directly
 from trajsmith.environments.sandbox.probe import probe
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.records import RunError
 
 pytestmark = pytest.mark.timeout(300)
+BUILT_IN = {"environment", "descriptors"}
+"""What the built-in provider stops in every mode: it passes no keys and no descriptors on."""
 
 
 @pytest.mark.parametrize(
@@ -41,9 +46,61 @@ def test_where_nothing_stops_them_the_attacks_succeed_and_the_command_says_so(fu
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and "attacks were not stopped in mode unsafe" in done.stderr
     report = AttackReport.model_validate(json.loads(done.stdout))
-    harmful = {kind for kind, (_, through) in report.count().items() if through}
-    assert harmful >= {"files", "keys", "network", "processes"}
-    assert sum(bool(one.harm) for one in report.outcomes) >= 20
+    stopped = {(one.when, one.name) for one in report.outcomes if one.kind in LOADING and not one.harm}
+    late = {("load", "change rights"), ("load", "new session")}  # the file is gone, the worker leads a session already
+    kernel = {(when, "memory of the parent") for when in ("call", "load")}  # where Yama is on
+    assert stopped - late - kernel == {(when, name) for when in ("call", "load") for name in BUILT_IN}
+    assert ("load", "fork") not in {(one.when, one.name) for one in report.outcomes}
+
+
+class Loaded:
+    """A play whose file reports what it is told to."""
+
+    def __init__(self, report: object) -> None:
+        self.report = report
+
+    async def call(self, tool: str, arguments: object) -> SimpleNamespace:
+        return SimpleNamespace(content={"result": self.report})
+
+
+async def judge_report(monkeypatch: pytest.MonkeyPatch, report: object, reach: str | None) -> list[AttackOutcome]:
+    """Judge the report of a loading file that reached the network, or changed a file."""
+    with attack_suite._make_world() as world:
+
+        async def start(source: object, token: str) -> Loaded:
+            if reach == "network":
+                with socket.create_connection(world.listeners["tcp"].getsockname()):
+                    pass
+            elif reach == "files":
+                (world.folder / "new").write_text("x")
+            return Loaded(report)
+
+        monkeypatch.setattr(attack_suite, "_start", start)
+        return await attack_suite._attack_while_loading(world, SandboxSettings())
+
+
+@pytest.mark.parametrize("report", [None, "forged", [], {"TCP": "None"}])
+async def test_a_report_without_the_attacks_counts_none_as_stopped(
+    monkeypatch: pytest.MonkeyPatch, report: object
+) -> None:
+    with pytest.raises(RunError, match="attacks of a loading file were not reported, first: open a file"):
+        await judge_report(monkeypatch, report, None)
+
+
+@pytest.mark.parametrize(("reach", "name"), [("network", "TCP"), ("files", "make a file")])
+async def test_harm_of_a_loading_file_is_that_of_its_class(
+    monkeypatch: pytest.MonkeyPatch, reach: str, name: str
+) -> None:
+    names = [one for names in LOADING.values() for one in names]
+    report = {one: "None" if one == name else "blocked: PermissionError" for one in names}
+    outcomes = await judge_report(monkeypatch, report, reach)
+    assert [(one.kind, one.name) for one in outcomes if one.harm] == [(reach, name)]
+
+
+async def test_a_loading_file_that_harms_unseen_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = {one: "blocked: OSError" for names in LOADING.values() for one in names}
+    outcomes = await judge_report(monkeypatch, report, "network")
+    assert {one.kind for one in outcomes if one.harm} == {"network"}
 
 
 def test_a_provider_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
