@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -107,6 +108,22 @@ def test_a_provider_that_is_missing_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(RunError, match="apt-get install bubblewrap"):
         SANDBOXES.get("bubblewrap")(["python"])
+
+
+def test_bubblewrap_runs_an_interpreter_that_is_reached_through_links(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    (tmp_path / "linked").symlink_to(sys.prefix)
+    program = tmp_path / "linked" / "bin" / "python"
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "linked"))
+    monkeypatch.setattr(sys, "executable", str(program))
+    says = [str(program), "-c", "import sys, pydantic; print(sys.prefix)"]
+    done = subprocess.run(SANDBOXES.get("bubblewrap")(says), capture_output=True, text=True, check=False)
+    if "ermission" in done.stderr or "not permitted" in done.stderr:
+        pytest.skip("bubblewrap may make no namespaces here")
+    assert (done.stdout.strip(), done.returncode) == (str(tmp_path / "linked"), 0), done.stderr
 
 
 def test_a_provider_gets_the_command_and_an_unknown_one_is_named() -> None:
