@@ -104,6 +104,13 @@ async def test_a_loading_file_that_harms_unseen_is_not_stopped(monkeypatch: pyte
     assert {one.kind for one in outcomes if one.harm} == {"network"}
 
 
+@pytest.mark.parametrize(("option", "value"), [("--mode", "strict"), ("--provider", "built_in")])
+def test_options_of_attacks_are_refused_without_them(option: str, value: str) -> None:
+    command = [sys.executable, "-m", "trajsmith", "env", "probe", option, value]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"error: {option} is for attacks: add --attack\n")
+
+
 def test_a_provider_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(RunError, match="apt-get install bubblewrap"):
