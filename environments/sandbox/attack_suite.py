@@ -210,11 +210,11 @@ def _judge_words(world: _World, reply: str) -> list[str]:
 async def _attack_while_loading(world: _World, settings: SandboxSettings) -> list[AttackOutcome]:
     source = _open(settings, write_environment(world.info()))
     began, unjudged = time.monotonic(), list[str]()
-    said = dict[str, str]()
+    replies = dict[str, str]()
     try:
         session = await _start(source, "A")
         content = (await session.call("act", {"name": "loaded", "info": {}})).content
-        said = _read_report(content.get("result", content) if isinstance(content, dict) else content)
+        replies = _read_report(content.get("result", content) if isinstance(content, dict) else content)
     except EnvironmentFault as fault:
         unjudged.append(f"it could not be judged: {fault}")
     finally:
@@ -223,10 +223,10 @@ async def _attack_while_loading(world: _World, settings: SandboxSettings) -> lis
     touched = world.find_harm()
     outcomes = []
     for kind, names in LOADING.items():
-        made = [name for name in names if not said.get(name, "").startswith(_BLOCKED)]
+        unblocked = [name for name in names if not replies.get(name, "").startswith(_BLOCKED)]
         for name in names:
-            harm = [*unjudged, *_judge_words(world, said.get(name, ""))]
-            if name in (made or names):
+            harm = [*unjudged, *_judge_words(world, replies.get(name, ""))]
+            if name in (unblocked or names):
                 harm += touched.get(kind, [])
             outcomes.append(AttackOutcome(kind=kind, name=name, when="load", harm=tuple(harm), seconds=seconds))
     return outcomes
@@ -238,11 +238,11 @@ def _read_report(report: object) -> dict[str, str]:
     Raises:
         RunError: An attack was not made, so that nothing is known of it.
     """
-    said = {str(name): str(text) for name, text in report.items()} if isinstance(report, dict) else {}
-    missing = [name for names in LOADING.values() for name in names if name not in said]
+    replies = {str(name): str(text) for name, text in report.items()} if isinstance(report, dict) else {}
+    missing = [name for names in LOADING.values() for name in names if name not in replies]
     if missing:
         raise RunError(f"sandbox: {len(missing)} attacks of a loading file were not reported, first: {missing[0]}")
-    return said
+    return replies
 
 
 async def _measure(source: SandboxSource, plays: int = 10, calls: int = 50) -> tuple[float, float]:

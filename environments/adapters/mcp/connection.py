@@ -79,9 +79,9 @@ class _Session(ClientSession):
             raise RuntimeError(f"{name} has an output schema and gave no structured content")
         try:
             fault = find_fault(validator, result.structured_content)
-        except Exception as error:
-            said = to_one_line(error, 200)
-            raise RuntimeError(f"the output schema of {name} is wrong: {type(error).__name__}: {said}") from error
+        except Exception as error:  # jsonschema raises many kinds where the schema, which is the server's, is wrong
+            message = to_one_line(error, 200)
+            raise RuntimeError(f"the output schema of {name} is wrong: {type(error).__name__}: {message}") from error
         if fault is not None:
             raise RuntimeError(f"invalid structured content of {name}: {fault}")
 
