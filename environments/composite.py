@@ -13,7 +13,15 @@ from typing import Any, TypeVar
 from trajsmith.environments.replaying import ReplayingSession
 from trajsmith.environments.session import Checkpointed, EnvironmentSource, Session, ToolResult
 from trajsmith.phrasing import EntityPhrases, ParameterPhrases, Phrasebook, ScenarioBook, ToolPhrases
-from trajsmith.records import Actor, EnvironmentSpec, InputError, JsonObject, content_hash
+from trajsmith.records import (
+    LONGEST_NAME,
+    Actor,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    content_hash,
+    truncate_text,
+)
 
 T = TypeVar("T")
 NAME_SEPARATOR = "+"
@@ -84,9 +92,14 @@ class CompositeSource:
         """Parts are taken in the order of their names, so that the same ones are the same environment.
 
         Raises:
-            InputError: Two tools would get one name, or one too long for endpoints.
+            InputError: Two tools would get one name, or one too long for endpoints; or the name of all is too long.
         """
         self.parts = sorted(parts, key=lambda part: part.spec.name)
+        if len(self.name) > LONGEST_NAME:
+            raise InputError(
+                f"chains across {truncate_text(self.name, LONGEST_NAME)}: the name is longer than {LONGEST_NAME} "
+                "characters: shorten the environments' names, or lower sample.servers"
+            )
         self.homes: dict[str, tuple[str, str]] = {}
         """Tool to its environment and its name there."""
         for part in self.parts:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trajsmith.records.answers import AnswerFact, RequestedInfo
     from trajsmith.records.attempt import Difficulty, ScoredPlay, SolverAttempt
-    from trajsmith.records.bounds import PlainName, Seed
+    from trajsmith.records.bounds import LONGEST_NAME, PlainName, Seed
     from trajsmith.records.canonical import (
         JsonObject,
         JsonValue,
@@ -122,7 +122,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "answers": "AnswerFact RequestedInfo",
     "attempt": "Difficulty ScoredPlay SolverAttempt",
-    "bounds": "PlainName Seed",
+    "bounds": "LONGEST_NAME PlainName Seed",
     "canonical": (
         "JsonObject JsonValue canonical_json compute_entry_weight compute_part_digest compute_parts_digest "
         "compute_state_digest compute_table_digest content_hash derive_seed hash_bytes"
@@ -171,6 +171,7 @@ __all__ = [
     "CALL_TOOL",
     "DIRECTORY_TOOLS",
     "LIST_TOOLS",
+    "LONGEST_NAME",
     "MAX_FACTS",
     "RENDER_ERRORS",
     "SEARCH_TOOLS",

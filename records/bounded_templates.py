@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jinja2 import TemplateSyntaxError, nodes, pass_context
+from jinja2 import TemplateSyntaxError, nodes, pass_context, pass_eval_context
 from jinja2.exceptions import SecurityError
+from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MOST_LOOPS = 2
@@ -40,6 +41,8 @@ _FILTERS = frozenset({
 })  # fmt: skip
 _GROWING = frozenset({"join", "replace", "format", "string", "tojson"})
 """Filters whose result may be longer than what they are given."""
+_to_text = FILTERS["string"]
+"""As text, and one that is marked as safe stays so."""
 _WIDE = re.compile(r"\d{3}|\*")
 
 
@@ -56,7 +59,13 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self.globals.clear()
         for name in self.filters.keys() - _FILTERS:
             del self.filters[name]
-        self.filters["_bounded"] = _count_turns
+        self.filters |= {
+            "_bounded": _count_turns,
+            "replace": _replace,
+            "join": _join,
+            "format": _format,
+            "tojson": _write_json,
+        }
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         try:
@@ -91,6 +100,43 @@ def _count_turns(context: Any, values: Any) -> Iterator[Any]:
         if turns[0] > MOST_TURNS:
             raise SecurityError(f"more than {MOST_TURNS} turns of loops")
         yield value
+
+
+def _check_length(length: int) -> None:
+    if length > LONGEST_OUTPUT:
+        raise SecurityError(f"a filter makes more than {LONGEST_OUTPUT} characters")
+
+
+@pass_eval_context
+def _replace(context: Any, text: Any, old: str, new: str, count: int | None = None) -> Any:
+    text, old, new = _to_text(text), _to_text(old), _to_text(new)
+    times = text.count(old) if count is None or count < 0 else min(text.count(old), count)
+    _check_length(len(text) + times * max(0, len(new) - len(old)))
+    return FILTERS["replace"](context, text, old, new, count)
+
+
+@pass_eval_context
+def _join(context: Any, values: Iterable[Any], d: Any = "", attribute: Any = None) -> Any:
+    read = make_attrgetter(context.environment, attribute) if attribute is not None else _to_text
+    parts, d, length = [], _to_text(d), 0
+    for value in values:
+        parts.append(_to_text(read(value)))
+        length += len(parts[-1]) + len(d)
+        _check_length(length - len(d))
+    return FILTERS["join"](context, parts, d)
+
+
+def _format(form: str, *args: Any, **named: Any) -> Any:
+    longest = max((len(_to_text(value)) for value in (*args, *named.values())), default=0)
+    _check_length(len(form) + form.count("%") * longest)
+    return FILTERS["format"](form, *args, **named)
+
+
+@pass_eval_context
+def _write_json(context: Any, value: Any) -> Any:
+    text = FILTERS["tojson"](context, value)  # at most six times as long as its text
+    _check_length(len(text))
+    return text
 
 
 def find_unbounded(tree: nodes.Template) -> str | None:

@@ -11,9 +11,10 @@ from typing import Final
 ATTACKS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     "files": {
         "open a file": "return open(info['secret']).read()",
-        "open by descriptor": "import os; return os.read(os.open(info['secret'], os.O_RDONLY), 99).decode()",
-        "list a folder": "import os; return os.listdir(info['folder'])",
-        "read a link of /proc": "import os; return os.readlink('/proc/self/exe')",
+        "open by descriptor": "import os; n = os.open(info['secret'], 0); text = os.read(n, 99)\n"
+        "os.close(n); return text",
+        "list a folder": "import os; return 'did: %s' % os.listdir(info['folder'])",
+        "read a link of /proc": "import os; return 'did: ' + os.readlink('/proc/self/exe')",
         "change a file": "open(info['victim'], 'w').write('x')",
         "make a file": "open(info['folder'] + '/new', 'w').write('x')",
         "remove a file": "import os; os.unlink(info['victim'])",
@@ -22,16 +23,17 @@ ATTACKS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
         "load a module of a path": "import sys; sys.path.insert(0, info['folder']); import thief; return thief.SECRET",
     },
     "keys": {
-        "environment": "import os; return dict(os.environ)",
-        "environment of the parent": "return open('/proc/%d/environ' % info['parent']).read()",
+        "environment": "import os; return [value for value in os.environ.values() if value.startswith('secret-')]",
+        "environment of another process": "return open('/proc/%d/environ' % info['holder']).read()",
         "map of the parent": "return 'did: map' * bool(open('/proc/%d/maps' % info['parent']).read())",
-        "descriptors": "import os; return [os.fstat(n).st_mode for n in range(4, 40) if os.get_inheritable(n)]",
+        "descriptors": "import os\nfor n in range(4, 1024):\n    try: found = os.pread(n, 99, 0)\n"
+        "    except OSError: continue\n    if found.startswith(b'secret-'): return found",
     },
     "network": {
         "TCP": "import socket; socket.create_connection(('127.0.0.1', info['port']), 1).send(b'x')",
         "UDP": "import socket; socket.socket(2, 2).sendto(b'x', ('127.0.0.1', info['port']))",
         "socket file": "import socket; s = socket.socket(1, 1); s.connect(info['socket']); s.send(b'x')",
-        "names": "import socket; return socket.getaddrinfo('localhost', 80)",
+        "names": "import socket; return 'did: %s' % socket.getaddrinfo('localhost', 80)",
     },
     "processes": {
         "fork": "import os\npid = os.fork()\nif pid == 0:\n    import time\n    time.sleep(60)\nreturn 'did: fork'",
@@ -72,6 +74,12 @@ ATTACKS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({
     },
 })  # fmt: skip
 """Bodies by class and name."""
+
+LOADING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
+    kind: tuple(name for name in ATTACKS[kind] if name != "fork")
+    for kind in ("files", "keys", "network", "processes")
+})  # fmt: skip
+"""Names by class of the attacks that are made while the module loads, too; a fork would load it twice."""
 
 ENVIRONMENT: Final = '''
 from typing import Any
@@ -129,6 +137,6 @@ def write_environment(load_info: Mapping[str, object] | None = None) -> str:
             "        except Exception as error:\n            found[name] = 'blocked: ' + type(error).__name__\n"
             "    return found\n"
         )
-        names = [name for kind in ("files", "keys", "network", "processes") for name in ATTACKS[kind] if name != "fork"]
+        names = [name for kind in LOADING.values() for name in kind]
         loaded = f"attack_all({names!r}, {dict(load_info)!r})"
     return ENVIRONMENT.format(functions=functions, loaded=loaded)

@@ -7,18 +7,20 @@ import asyncio
 import os
 import secrets
 import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from trajsmith.environments.sandbox.attack_sources import ATTACKS, write_environment
+from trajsmith.environments.sandbox.attack_sources import ATTACKS, LOADING, write_environment
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import Session
-from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject
+from trajsmith.records import EnvironmentFault, FrozenModel, JsonObject, RunError
 
 WALL_SECONDS = 3.0
 _LIMITS: JsonObject = {
@@ -28,6 +30,8 @@ _LIMITS: JsonObject = {
 _LEGAL_REPLY = 1 << 20
 _BARE = frozenset({"huge result", "many values", "deep result", "no JSON", "huge number", "half a character"})
 """Attacks by what a tool returns as it is."""
+_BLOCKED = "blocked: "
+"""How the report of a loading file begins for an attack that was stopped."""
 
 
 class AttackOutcome(FrozenModel):
@@ -67,19 +71,21 @@ class _World:
     folder: Path
     secret: str
     listeners: Mapping[str, socket.socket]
+    holder: int
+    """Process that was started with the secret in its environment."""
 
     def info(self) -> JsonObject:
         port = self.listeners["tcp"].getsockname()[1]
         names = {name: str(self.folder / name) for name in ("secret", "victim", "socket")}
-        return {**names, "folder": str(self.folder), "port": port, "parent": os.getpid()}
+        return {**names, "folder": str(self.folder), "port": port, "parent": os.getpid(), "holder": self.holder}
 
-    def find_harm(self) -> list[str]:
-        """Return what was touched since the last call, and put it right."""
-        touched = []
+    def find_harm(self) -> dict[str, list[str]]:
+        """Return what was touched since the last call, by class of attack, and put it right."""
+        reached, touched = list[str](), list[str]()
         for name, listener in self.listeners.items():
             with suppress(BlockingIOError):
                 listener.recv(100) if name == "udp" else listener.accept()[0].close()
-                touched.append(f"it reached the network ({name})")
+                reached.append(f"it reached the network ({name})")
         victim = self.folder / "victim"
         names = {"secret", "victim", "socket", "thief.py"}
         if not victim.is_file() or victim.read_text() != "untouched" or victim.stat().st_mode & 0o777 != 0o666:
@@ -90,7 +96,7 @@ class _World:
                 path.unlink()
         victim.write_text("untouched")
         victim.chmod(0o666)
-        return touched
+        return {"network": reached, "files": touched}
 
 
 @contextmanager
@@ -111,12 +117,19 @@ def _make_world() -> Iterator[_World]:
         listeners["file"].listen()
         key = f"PROBE_KEY_{os.getpid()}"
         os.environ[key] = secret
+        inherited = os.open(folder / "secret", os.O_RDONLY)
+        os.set_inheritable(inherited, True)
+        holder = subprocess.Popen(
+            ["cat"], env={key: secret, "PATH": os.defpath}, stdin=subprocess.PIPE
+        )  # ends with this process
         try:
             for listener in listeners.values():
                 listener.setblocking(False)
-            yield _World(folder, secret, listeners)
+            yield _World(folder, secret, listeners, holder.pid)
         finally:
             del os.environ[key]
+            os.close(inherited)
+            holder.communicate()
             for listener in listeners.values():
                 listener.close()
 
@@ -129,7 +142,7 @@ async def run_attacks(mode: str, provider: str = "built_in") -> AttackReport:
         provider: What starts the workers.
 
     Raises:
-        RunError: The mode or the provider does not work here.
+        RunError: The mode or the provider does not work here, or the attacks of a loading file were not reported.
     """
     settings = SandboxSettings.model_validate({"mode": mode, "provider": provider, **_LIMITS})
     with _make_world() as world:
@@ -177,9 +190,8 @@ async def _attack(world: _World, source: SandboxSource, bystander: Session, kind
         harm.append(f"the parent waited {seconds:.1f} s")
     if _read_peak() - before > 3 * _LEGAL_REPLY + (1 << 20):
         harm.append(f"the parent grew by {(_read_peak() - before) >> 20} MB")
-    harm += world.find_harm()
-    if world.secret in reply or "did: " in reply:
-        harm.append("it says so" if "did: " in reply else "it read a secret")
+    harm += chain.from_iterable(world.find_harm().values())
+    harm += _judge_words(world, reply)
     try:
         if (await bystander.call("get", {})).content not in ("B", {"result": "B"}):
             harm.append("another play was changed")
@@ -190,30 +202,47 @@ async def _attack(world: _World, source: SandboxSource, bystander: Session, kind
     return AttackOutcome(kind=kind, name=name, when="call", harm=tuple(harm), seconds=round(seconds, 3))
 
 
+def _judge_words(world: _World, reply: str) -> list[str]:
+    """Return what an attack tells of its success."""
+    return ["it says so"] if "did: " in reply else ["it read a secret"] if world.secret in reply else []
+
+
 async def _attack_while_loading(world: _World, settings: SandboxSettings) -> list[AttackOutcome]:
     source = _open(settings, write_environment(world.info()))
-    began = time.monotonic()
-    reply: dict[str, str] = {}
-    harm: list[str] = []
+    began, unjudged = time.monotonic(), list[str]()
+    replies = dict[str, str]()
     try:
         session = await _start(source, "A")
         content = (await session.call("act", {"name": "loaded", "info": {}})).content
-        report = content.get("result", content) if isinstance(content, dict) else {}
-        reply = {name: str(text) for name, text in report.items()} if isinstance(report, dict) else {}
+        replies = _read_report(content.get("result", content) if isinstance(content, dict) else content)
     except EnvironmentFault as fault:
-        harm.append(f"it could not be judged: {fault}")
-    seconds = time.monotonic() - began
-    source.close()
-    harm += world.find_harm()
+        unjudged.append(f"it could not be judged: {fault}")
+    finally:
+        source.close()
+    seconds = round(time.monotonic() - began, 3)
+    touched = world.find_harm()
     outcomes = []
-    for kind in ("files", "keys", "network", "processes"):
-        for name in ATTACKS[kind]:
-            own = ["it did harm"] if world.secret in reply.get(name, "") or "did: " in reply.get(name, "") else []
-            outcomes.append(
-                AttackOutcome(kind=kind, name=name, when="load", harm=tuple(own + harm), seconds=round(seconds, 3))
-            )
-            harm = []
+    for kind, names in LOADING.items():
+        unblocked = [name for name in names if not replies.get(name, "").startswith(_BLOCKED)]
+        for name in names:
+            harm = [*unjudged, *_judge_words(world, replies.get(name, ""))]
+            if name in (unblocked or names):
+                harm += touched.get(kind, [])
+            outcomes.append(AttackOutcome(kind=kind, name=name, when="load", harm=tuple(harm), seconds=seconds))
     return outcomes
+
+
+def _read_report(report: object) -> dict[str, str]:
+    """Read what each attack of a loading file says.
+
+    Raises:
+        RunError: An attack was not made, so that nothing is known of it.
+    """
+    replies = {str(name): str(text) for name, text in report.items()} if isinstance(report, dict) else {}
+    missing = [name for names in LOADING.values() for name in names if name not in replies]
+    if missing:
+        raise RunError(f"sandbox: {len(missing)} attacks of a loading file were not reported, first: {missing[0]}")
+    return replies
 
 
 async def _measure(source: SandboxSource, plays: int = 10, calls: int = 50) -> tuple[float, float]:

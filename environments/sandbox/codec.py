@@ -9,6 +9,7 @@ its text, or that nests deeper than code that walks through it can go.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -43,7 +44,9 @@ _LARGEST_PID: Final = 1 << 22
 _SHORT: Final = 16 << 10
 """Bytes of a text for which the memory of its decoder does not matter."""
 _MANY_DIGITS = re.compile(rb"[0-9]{19}")
-_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
+"""A string, also one that does not end: otherwise each quote of it would be tried as the start of another."""
+_BEFORE_VALUES = (b"[", b"{", b",", b":")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
@@ -217,12 +220,25 @@ def check_json(text: bytes, limit: int) -> None:
         ValueError: It has too many values for the limit, or nests too deeply.
     """
     opened = text.count(b"[") + text.count(b"{")
-    if len(text) * _VALUE_BYTES > _GROWTH * limit:
-        values = 1 + opened + text.count(b",") + text.count(b":")
-        if values * _VALUE_BYTES > _GROWTH * limit:
+    most = _GROWTH * limit // _VALUE_BYTES
+    if len(text) > most:
+        values = _count_values(text, most)
+        if values > most:
             raise ValueError(f"about {values} values in {len(text)} bytes of JSON")
     if opened > DEEPEST and _is_deeper(text):
         raise ValueError(f"JSON that nests deeper than {DEEPEST} levels")
+
+
+def _count_values(text: bytes, most: int) -> int:
+    """Count the values of a JSON text, keys among them; no more exactly than is needed to tell if `most` is passed."""
+    values = 1 + sum(map(text.count, _BEFORE_VALUES))
+    if values > most:
+        for string in islice(_QUOTED.finditer(text), most + 1):  # each is a value, or the key of one
+            start, end = string.span()
+            values -= sum(text.count(mark, start, end) for mark in _BEFORE_VALUES)
+            if values <= most:
+                break
+    return values
 
 
 def _check_numbers(value: JsonValue) -> None:

@@ -5,6 +5,7 @@ is run in its place; the descriptor in it must stay open. The layers of the mode
 the whole of trajsmith (a container, gVisor, another machine) needs no provider; docs/sandbox.md has them all.
 """
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -36,13 +37,21 @@ def launch_in_bubblewrap(command: Sequence[str]) -> list[str]:
     program = shutil.which("bwrap")
     if program is None:
         raise RunError("sandbox: provider bubblewrap: bwrap is not installed: apt-get install bubblewrap")
-    checkout = Path(sys.modules["trajsmith"].__path__[0]).resolve().parent
-    places = {str(checkout)} | {str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix, *sys.path) if path}
-    places |= {str(Path(path).absolute()) for path in sys.path if path}
-    places |= {path for path in _SYSTEM if Path(path).exists()}
-    bound = [part for path in sorted(places) if Path(path).exists() for part in ("--ro-bind", path, path)]
+    bound = [part for path in _find_places() for part in ("--ro-bind", path, path)]
     return [
         program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "65534", "--gid",
         "65534", "--tmpfs", "/tmp", *bound, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/tmp", "--chdir", "/",
         "--", *command,
     ]  # fmt: skip
+
+
+def _find_places() -> list[str]:
+    """Return what workers read, by its real path and by the one that it is reached through; none is inside another."""
+    checkout = Path(sys.modules["trajsmith"].__path__[0]).resolve().parent
+    named = [Path(path).absolute() for path in (sys.prefix, sys.base_prefix, *sys.path) if path]
+    program = Path(sys.executable).absolute()
+    while program.is_symlink():
+        program = program.parent / program.readlink()
+        named.append(Path(os.path.normpath(program.parent)))
+    places = {checkout, *named, *(path.resolve() for path in named), *map(Path, _SYSTEM)}
+    return sorted(str(path) for path in places if path.exists() and places.isdisjoint(path.parents))

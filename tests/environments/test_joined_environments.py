@@ -130,6 +130,13 @@ def part(name: str, tool: str) -> CompositePart:
     )
 
 
+def test_environments_whose_names_are_too_long_together_are_refused() -> None:
+    parts = [part(letter * 53, "get") for letter in "abc"]
+    with pytest.raises(InputError, match=r"the name is longer than 120 characters: .* lower sample\.servers"):
+        CompositeSource(parts)
+    assert len(CompositeSource(parts[:2]).name) == 107
+
+
 @pytest.mark.parametrize(
     ("parts", "said"),
     [

@@ -72,12 +72,14 @@ def probe(
     attack: Annotated[
         bool, typer.Option("--attack", help="Make attacks on this machine from inside the sandbox, and say what held.")
     ] = False,
-    mode: Annotated[str, typer.Option("--mode", help="With --attack: default, strict, or unsafe to see them work.")] = (
-        "default"
-    ),
+    mode: Annotated[
+        str | None,
+        typer.Option("--mode", help="With --attack: default (used if left out), strict, or unsafe to see them work."),
+    ] = None,
     provider: Annotated[
-        str, typer.Option("--provider", help="With --attack: what starts the workers: built_in, bubblewrap.")
-    ] = "built_in",
+        str | None,
+        typer.Option("--provider", help="With --attack: what starts the workers: built_in (if left out), bubblewrap."),
+    ] = None,
 ) -> None:
     """Try what this machine offers to the sandbox, and say which of its modes work here.
 
@@ -88,8 +90,11 @@ def probe(
     Exit code 1 if mode `default` does not work, or an attack was not stopped.
     """
     if attack:
-        _attack(mode, provider, json)
+        _attack("default" if mode is None else mode, "built_in" if provider is None else provider, json)
         return
+    for option, value in (("--mode", mode), ("--provider", provider)):
+        if value is not None:
+            raise InputError(f"{option} is for attacks: add --attack")
     from trajsmith.environments.sandbox.probe import probe as tried
     from trajsmith.environments.sandbox.probe import render
 

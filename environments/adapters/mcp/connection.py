@@ -34,7 +34,15 @@ from trajsmith.environments.arguments import find_fault
 from trajsmith.environments.json_data import NotJsonError, to_exact_json
 from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.serving.protocol_keys import FAULT
-from trajsmith.records import EnvironmentFault, FaultKind, InputError, JsonObject, TrajsmithError, format_first_error
+from trajsmith.records import (
+    EnvironmentFault,
+    FaultKind,
+    InputError,
+    JsonObject,
+    TrajsmithError,
+    format_first_error,
+    to_one_line,
+)
 
 _QUIET = logging.NullHandler()
 """Keeps the SDK's loggers off the terminal unless the program sets logging up."""
@@ -69,7 +77,11 @@ class _Session(ClientSession):
             return
         if "structured_content" not in result.model_fields_set:
             raise RuntimeError(f"{name} has an output schema and gave no structured content")
-        fault = find_fault(validator, result.structured_content)
+        try:
+            fault = find_fault(validator, result.structured_content)
+        except Exception as error:  # jsonschema raises many kinds where the schema, which is the server's, is wrong
+            message = to_one_line(error, 200)
+            raise RuntimeError(f"the output schema of {name} is wrong: {type(error).__name__}: {message}") from error
         if fault is not None:
             raise RuntimeError(f"invalid structured content of {name}: {fault}")
 

@@ -19,8 +19,8 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-FAULTS = ["values", "deep", "NaN", "infinite", "huge number", "digits", "surrogate", "pattern", "no object", "null",
-          "wrong blocks", "asks for input", "long garbage"]  # fmt: skip
+FAULTS = ["values", "deep", "NaN", "infinite", "huge number", "digits", "surrogate", "text without end", "pattern",
+          "no object", "null", "wrong blocks", "asks for input", "long garbage"]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", FAULTS)
@@ -43,6 +43,17 @@ async def test_messages_that_nobody_asked_for_change_no_result(start, mode):
     assert content == ("[" * 100_000 if mode == "text of brackets" else "done")
     if mode == "twice":
         assert (await session.call("act", {})).content == "done", "the forged answer was kept for the next call"
+    await session.close()
+
+
+async def test_a_schema_that_is_wrong_at_the_next_start_is_a_fault(scratch, tmp_path):
+    source = McpSource(settings("hostile.py", "changed schema", str(tmp_path / "started")))
+    assert (await source.spec()).tools
+    session = await source.open()
+    await session.reset({})
+    with pytest.raises(EnvironmentFault, match="the output schema of act is wrong: UnknownType") as caught:
+        await session.call("act", {})
+    assert caught.value.kind == "output_schema" and len(str(caught.value)) < 1500
     await session.close()
 
 
@@ -81,6 +92,12 @@ def test_a_line_of_too_many_values_is_no_message(line):
     with pytest.raises(ValueError, match="values"):
         parse_message(line)
     assert peak() - before < 40 * MIB
+
+
+def test_a_line_with_a_large_table_as_text_is_a_message():
+    table = "1,2,3,4,5,6,7,8\\n" * 120_000
+    line = f'{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{table}"}}]}}}}'
+    assert parse_message(line.encode()).result["content"][0]["text"].count(",") == 7 * 120_000
 
 
 class Chunks(httpx2.AsyncByteStream):

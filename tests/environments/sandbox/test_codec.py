@@ -1,6 +1,7 @@
 """The codec of replies, fed with what no worker should send: it answers or refuses, in little memory."""
 
 import json
+import time
 import tracemalloc
 from typing import Any
 
@@ -145,6 +146,25 @@ def test_depth_is_counted_exactly_and_texts_do_not_count(brackets: bytes, depth:
     else:
         with pytest.raises(ValueError, match=r"deeper|values in"):
             check_json(text, 1 << 20)
+
+
+def test_a_text_without_its_last_quote_is_read_once() -> None:
+    text = b"[" * (DEEPEST + 1) + b'"' + b'\\"' * (1 << 19)
+    began = time.process_time()
+    with pytest.raises(ValueError, match="truncated"):
+        decode_json(text, 16 << 20)
+    assert time.process_time() - began < 10
+
+
+def test_commas_and_colons_in_a_text_are_no_values() -> None:
+    table = '1,2:[3],"4"{}\n' * 60_000
+    assert decode_json(msgspec.json.encode({"table": table}), 2 << 20) == {"table": table}
+
+
+@pytest.mark.parametrize("entry", [b'"a,b",', b'{"a":1},', b'"",'])
+def test_values_beside_texts_count(entry: bytes) -> None:
+    with pytest.raises(ValueError, match="values in"):
+        check_json(b'["' + b"x,y" * 30_000 + b'",' + entry * 100_000 + b"1]", 1 << 20)
 
 
 def test_flat_json_with_many_brackets_is_legal() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 MODE = sys.argv[1]
 DEEP = "[" * 20_000 + "]" * 20_000
@@ -14,6 +15,8 @@ RESULTS = {
     "digits": '{"content":[],"structuredContent":{"a":' + "9" * 100_000 + "}}",
     "surrogate": '{"content":[],"structuredContent":{"a":"\\ud800"}}',
     "text of brackets": '{"content":[{"type":"text","text":"' + "[" * 100_000 + '"}]}',
+    "text without end": "[" * 101 + '"' + '\\"' * (1 << 19),
+    "changed schema": '{"content":[],"structuredContent":{"a":1}}',
     "pattern": '{"content":[],"structuredContent":{"a":"' + "a" * 40 + '!"}}',
     "no object": "[]",
     "null": "null",
@@ -49,6 +52,7 @@ LISTS = {
     "schema a list": [tool(inputSchema=[])],
     "tools a text": "act",
 }
+UNKNOWN = {"type": "object", "properties": {"a": {"type": "foo"}}}
 STRING = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a|a)*$"}}}
 
 
@@ -59,6 +63,15 @@ def say(text):
 
 def answer(request, result):
     say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+
+
+def output_schema():
+    if MODE == "changed schema":  # from the second start on
+        started = Path(sys.argv[2])
+        if started.exists():
+            return {"outputSchema": UNKNOWN}
+        started.touch()
+    return {"outputSchema": STRING} if MODE == "pattern" else {}
 
 
 def act(request):
@@ -92,7 +105,7 @@ for line in sys.stdin:
     elif method == "tools/list" and MODE == "endless pages":
         answer(message, {"tools": [tool()], "nextCursor": "more"})
     elif method == "tools/list":
-        listed = LISTS.get(MODE, [tool(outputSchema=STRING) if MODE == "pattern" else tool()])
+        listed = LISTS.get(MODE, [tool(**output_schema())])
         answer(message, {"tools": listed})
     elif method == "tools/call":
         act(message)
