@@ -114,7 +114,8 @@ attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, a
 
 fuzz: $(STAMPS)/dev  ## Every parser of foreign bytes fuzzed by coverage for SECONDS each (installs atheris beside)
 	$(BIN)/python -c 'import atheris' 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
-	for name in $$($(BIN)/python tests/hostile/fuzz.py --list); do $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done
+	names=$$($(BIN)/python tests/hostile/fuzz.py --list) || exit 1; \
+	for name in $$names; do $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done
 
 audit: $(STAMPS)/dev  ## Licences, known weaknesses and a bill of materials of all packages, into dist/
 	test -x .audit/bin/pip-audit || $(PYTHON) -m venv .audit

@@ -18,16 +18,28 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 REQUIREMENTS = ROOT / ".ci" / "requirements.txt"
 ALLOWED = re.compile(
-    r"MIT|BSD|Apache|ISC|PSF|Python Software Foundation|MPL|Mozilla Public License 2|Zlib|0BSD|CC0|BSL-1|CNRI|Unlicense"
-    r"|HPND|Public Domain",
+    r"\b(?:MIT|BSD|Apache|ISC|PSF|Python Software Foundation|MPL|Mozilla Public License 2|Zlib|0BSD|CC0|BSL-1\.0|CNRI"
+    r"|Unlicense|HPND|Public Domain)\b",
     re.IGNORECASE,
 )
 """Licences under which packages may be used beside Apache-2.0 code; a package offers one of them at least."""
+REFUSED = re.compile(r"GPL|General Public License|Commons Clause", re.IGNORECASE)
+"""What no other licence makes up for, unless the package offers that one in its place (`OR`)."""
 
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program that stands beside this interpreter."""
     return subprocess.run([str(Path(sys.executable).with_name(program)), *arguments], capture_output=True, text=True)
+
+
+def is_allowed(licence: str) -> bool:
+    """Return True if a package may be used: a name, an SPDX expression or a whole text, of which one choice is allowed.
+
+    An expression that also joins by `AND`, and a text of several lines, is judged whole.
+    """
+    whole = " AND " in licence or "\n" in licence
+    choices = [licence] if whole else licence.split(" OR ")
+    return any(ALLOWED.search(choice) and not REFUSED.search(choice) for choice in choices)
 
 
 def list_licences(python: str) -> tuple[list[dict[str, str]], list[str]]:
@@ -36,7 +48,7 @@ def list_licences(python: str) -> tuple[list[dict[str, str]], list[str]]:
     if done.returncode:
         return [], [f"licences: {done.stderr.strip().splitlines()[-1:]}"]
     packages: list[dict[str, str]] = json.loads(done.stdout)
-    bad = [one for one in packages if not ALLOWED.search(one["License"]) and one["Name"] != "trajsmith"]
+    bad = [one for one in packages if not is_allowed(one["License"]) and one["Name"] != "trajsmith"]
     return packages, [f"licence of {one['Name']} {one['Version']}: {one['License']}" for one in bad]
 
 

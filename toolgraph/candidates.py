@@ -44,7 +44,7 @@ def find_home_pairs(table: EndpointTable) -> tuple[Any, Any]:
         if len(server_outputs) * len(taken) <= WHOLE:
             pairs.append((np.tile(server_outputs, len(taken)), np.repeat(taken, len(server_outputs))))
         else:
-            named_here = np.isin(mentioned[0], server_outputs)
+            named_here = np.isin(mentioned[0], server_outputs) & np.isin(mentioned[1], taken)
             pairs.append(
                 _unique(
                     table, [_giant(table, server_outputs, taken), (mentioned[0][named_here], mentioned[1][named_here])]

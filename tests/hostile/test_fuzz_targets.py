@@ -4,6 +4,7 @@
 """
 
 import random
+import subprocess
 import time
 from pathlib import Path
 
@@ -15,6 +16,15 @@ CORPUS = Path(__file__).parent / "corpus"
 MUTATIONS = 60, 2000
 """Of each input, and with --full."""
 SLOW = 10.0
+
+
+def test_make_fuzz_fails_where_the_parsers_cannot_be_listed(tmp_path: Path) -> None:
+    for stamp in ("base", "dev"):
+        (tmp_path / stamp).touch()
+    (tmp_path / "python").write_text('#!/bin/sh\ncase "$*" in *--list) exit 3;; esac\n')
+    (tmp_path / "python").chmod(0o755)
+    command = ["make", "fuzz", f"BIN={tmp_path}", f"STAMPS={tmp_path}"]
+    assert subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True).returncode == 2
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -68,6 +69,30 @@ def test_the_audit_finds_licences_and_weaknesses(
     assert done.returncode == code
     assert says in done.stdout + done.stderr
     assert (tmp_path / "dist" / "sbom.cdx.json").is_file() and (tmp_path / "dist" / "licences.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("licence", "allowed"),
+    [
+        ("Proprietary, limited use", False),
+        ("Commercial (see DISCLAIMER)", False),
+        ("GPL-3.0; see permitted uses", False),
+        ("BSL-1.1", False),
+        ("Apache-2.0 with Commons Clause", False),
+        ("MIT AND GPL-3.0-only", False),
+        ("GPL-3.0-only AND (MIT OR Apache-2.0)", False),
+        ("GNU GENERAL PUBLIC LICENSE\nVersion 3\nParts that are public domain OR MIT stay so.", False),
+        ("GPL-2.0-only OR MIT", True),
+        ("MPL-2.0 AND (Apache-2.0 OR MIT)", True),
+        ("Apache-2.0 WITH LLVM-exception AND BSL-1.0", True),
+        ("3-Clause BSD License", True),
+        ("DFSG approved; MIT License", True),
+        ("MIT-CMU", True),
+        ("ISC License (ISCL)", True),
+    ],
+)
+def test_words_that_hold_the_name_of_a_licence_are_no_licence(licence: str, allowed: bool) -> None:
+    assert run_path(str(ROOT / ".ci" / "audit.py"))["is_allowed"](licence) is allowed
 
 
 def test_every_package_of_the_lock_has_hashes() -> None:

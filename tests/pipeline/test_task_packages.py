@@ -68,6 +68,21 @@ def test_a_pushed_run_takes_its_phrases_along(tmp_path):
     assert {file.name for file in (tmp_path / "run/files/env").iterdir()} == {file.name for file in own.iterdir()}
 
 
+def test_a_pushed_run_takes_the_scenarios_beside_its_phrases_along(tmp_path):
+    """As `open_scenarios` finds them, and not those of the environment's own folder, which it does not read."""
+    for name in ("env.py", "scenarios.yaml", "words/phrases.yaml", "words/scenarios.yaml", "words/scenarios.de.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"# {name}")
+    entry = EnvironmentSettings(python=str(tmp_path / "env.py"), phrases=tmp_path / "words/phrases.yaml")
+    _take_files(entry, tmp_path / "run", PurePosixPath())
+    assert {file.name: file.read_text() for file in (tmp_path / "run/files/env").iterdir()} == {
+        "env.py": "# env.py",
+        "phrases.yaml": "# words/phrases.yaml",
+        "scenarios.yaml": "# words/scenarios.yaml",
+        "scenarios.de.yaml": "# words/scenarios.de.yaml",
+    }
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_an_export_replaces_only_an_older_export(made_run, tmp_path, form):
     out = tmp_path / "package"

@@ -86,6 +86,17 @@ def test_a_tool_that_a_description_names_is_always_compared(monkeypatch: pytest.
     assert np.any((table.outputs.tool[o] == giver) & (table.parameters.tool[p] == taker))
 
 
+def test_a_giant_server_has_each_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a description names the tool of a parameter that is not asked for elsewhere: it has its choices."""
+    monkeypatch.setattr(candidates, "WHOLE", 0)
+    choices = {**STRING, "enum": ["o1", "o2"], "description": "An order from list_orders_0"}
+    asks = {"type": "object", "properties": {"order_id": choices, "ticket_id": STRING}, "required": ["ticket_id"]}
+    table = build_table(sort_by_server([*server("shop"), ToolSpec(server="shop", name="engrave", input_schema=asks)]))
+    found = list(zip(*(side.tolist() for side in find_home_pairs(table)), strict=True))
+    assert ("shop.list_orders_0", "shop.engrave") in pairs(table, find_home_pairs(table))
+    assert len(found) == len(set(found))
+
+
 def test_candidates_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "WHOLE", 10)
     table = build_table(sort_by_server([*server("a", 3), *server("b", 3)]))

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from trajsmith.cli.train import grpo
 from trajsmith.evals import Episode
 from trajsmith.records import InputError
 from trajsmith.train_grpo.pass_rates import measure_rates, select_by_pass_rate
@@ -61,3 +62,13 @@ def test_nothing_in_the_band_says_what_to_do(folder, tmp_path):
         PassRateSettings(evaluation=folder, solver="all")
     with pytest.raises(ValueError, match=r"low: 0\.6 is above high: 0\.5"):
         PassRateSettings(evaluation=folder, low=0.6, high=0.5)
+
+
+def test_solver_rates_of_a_run_of_the_hub_are_refused_before_any_work(tmp_path):
+    file = tmp_path / "grpo.yaml"
+    file.write_text(
+        f"model: m\nrun: hub:me/rows\nout: {tmp_path / 'out'}\nepisode_tokens: 99\npass_rates: {{solver: all}}\n"
+    )
+    with pytest.raises(InputError, match=r"^hub:me/rows: a run of the Hub has no plays") as error:
+        grpo(file)
+    assert "\n" not in str(error.value)

@@ -8,7 +8,7 @@ from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import ConfigFile, DryRun, Set
-from trajsmith.records import RunError
+from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
     from trajsmith.evals import Score
@@ -101,6 +101,15 @@ def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> N
     from trajsmith.train_sft.training import check_resume
 
     settings = load_settings(config, GrpoConfig, overrides or [])
+    if (
+        settings.pass_rates is not None
+        and settings.pass_rates.solver is not None
+        and str(settings.run).startswith("hub:")
+    ):
+        raise InputError(
+            f"{settings.run}: a run of the Hub has no plays of solvers: measure the model by `trajsmith eval` on its "
+            "split train, and name that folder as pass_rates.evaluation in place of pass_rates.solver"
+        )
     check_settings(settings)
     check_resume(settings.out, resume)
     run = open_run(settings.run)

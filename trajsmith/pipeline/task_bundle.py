@@ -17,7 +17,7 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError, RunError, Task, storage_boundary
 
 BESIDE = ("phrases*.yaml", "scenarios*.yaml")
-"""Files beside a Python environment that go with it."""
+"""Files beside the phrasebook of a Python environment that go with it; it lies beside the environment if not named."""
 
 
 async def find_environment_settings(run: RunDirectory) -> dict[str, EnvironmentSettings]:
@@ -84,7 +84,7 @@ def _take_files(entry: EnvironmentSettings, folder: Path, place: PurePosixPath) 
     source, name = find_python_file(entry.python)
     target = folder / "files" / source.stem
     target.mkdir(parents=True, exist_ok=True)
-    beside = (path for pattern in BESIDE for path in source.parent.glob(pattern))
+    beside = (path for pattern in BESIDE for path in (entry.phrases or source).parent.glob(pattern))
     books = [path for path in (entry.phrases, entry.scenarios) if path is not None]
     named = (file for path in books for file in path.parent.glob(f"{path.stem}*{path.suffix}"))
     for path in (source, *beside, *entry.state_files, *named):
