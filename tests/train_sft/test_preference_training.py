@@ -15,7 +15,7 @@ CONFIG = {
     "name": "pairs",
     "seed": 3,
     "environments": [{"library": "smart_home", "states": {"small": 2}}],
-    "sample": {"count": 16, "length": [1, 3]},
+    "sample": {"count": 32, "length": [1, 3]},
     "ground": {"min_calls": 1},
     "write": {"shown_tools": 3, "policy": False},
     "play": {"candidates": 2, "faulty": 1},

@@ -328,7 +328,7 @@ def test_training_ends_when_the_loss_on_other_rows_no_longer_falls(folder, tmp_p
     from trajsmith.train_sft.training import train
 
     out = tmp_path / "validated"
-    trainer = TRAINER | {"max_steps": 30, "learning_rate": 5.0}
+    trainer = TRAINER | {"max_steps": 30, "learning_rate": 200.0}
     trainer.pop("save_steps")
     settings = ValidationSettings(split="test", every=2, patience=2, rows=3)
     plan = train(config(folder, out=out, trainer=trainer, validation=settings))
