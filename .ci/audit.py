@@ -62,10 +62,10 @@ def find_weaknesses() -> tuple[str, list[str]]:
     except (json.JSONDecodeError, KeyError, TypeError):
         return f"not asked: {(done.stderr.strip().splitlines() or ['no answer'])[-1][:200]}", []
     skipped = [one for one in packages if "skip_reason" in one]
-    found = [f"{one['name']} {one['version']}: {weak['id']}" for one in packages for weak in one.get("vulns", [])]
+    known = [f"{one['name']} {one['version']}: {weak['id']}" for one in packages for weak in one.get("vulns", [])]
     if len(skipped) == len(packages):
-        return "not asked: the service knows none of the packages, or is not reached", found
-    return f"{len(packages) - len(skipped)} of {len(packages)} packages", found
+        return "not asked: the service knows none of the packages, or is not reached", known
+    return f"{len(packages) - len(skipped)} of {len(packages)} packages", known
 
 
 def main() -> int:
@@ -80,11 +80,11 @@ def main() -> int:
     (chosen.out / "licences.json").write_text(json.dumps(packages, indent=1))
     print(f"licences: {len(packages)} packages, {len(faults)} not allowed")
     bom = chosen.out / "sbom.cdx.json"
-    made = run(
+    written = run(
         "cyclonedx-py", "requirements", str(REQUIREMENTS), "--output-reproducible", "--of", "JSON", "-o", str(bom)
     )
-    if made.returncode:
-        faults.append(f"bill of materials: {made.stderr.strip().splitlines()[-1:]}")
+    if written.returncode:
+        faults.append(f"bill of materials: {written.stderr.strip().splitlines()[-1:]}")
     else:
         print(f"bill of materials: {len(json.loads(bom.read_text())['components'])} components in {bom}")
     asked, known = find_weaknesses()

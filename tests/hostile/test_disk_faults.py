@@ -24,7 +24,7 @@ CONFIG = (
 )
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT, errno.EMFILE)
 KINDS = (*map(str, ERRORS), "short", "kill", "torn", "forward", "backward")
-FAULTS = 12, 200
+FAULTS = 8, 200
 """Faults that are tried, and with --full."""
 
 

@@ -27,7 +27,7 @@ from trajsmith.verify.pruning import prune_trajectory
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
-DIALOGUES = 200
+DIALOGUES = 104
 SMALL = """
 name: small
 environments:

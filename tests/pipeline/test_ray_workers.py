@@ -97,12 +97,14 @@ def test_a_command_loads_ray_before_the_graph(cluster: Any, tmp_path: Path) -> N
     """Ray ends a process in which usearch was loaded first: a program that did so is told, and commands do not."""
     given = ["engine.kind=ray", "engine.workers=1", f"engine.ray.address={cluster.address}", "sample.count=1"]
     options = [part for one in given for part in ("--set", one)]
-    command = [sys.executable, "-m", "trajsmith", "run", "quickstart", "--run", str(tmp_path / "run"), *options]
+    config = tmp_path / "small.yaml"
+    config.write_text("name: small\nenvironments: [{library: bank, states: {small: 1}}]\n")
+    command = [sys.executable, "-m", "trajsmith", "run", str(config), "--run", str(tmp_path / "run"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert (done.returncode, "verify by replay: done" in done.stderr) == (0, True), done.stderr
     wrong = "import usearch.index, trajsmith.cli.app as app; app.main()"
     done = subprocess.run(
-        [sys.executable, "-c", wrong, "run", "quickstart", "--run", str(tmp_path / "other"), *options],
+        [sys.executable, "-c", wrong, "run", str(config), "--run", str(tmp_path / "other"), *options],
         capture_output=True, text=True, check=False, timeout=200,
     )  # fmt: skip
     assert (done.returncode, "begin the program with `import ray`" in done.stderr) == (2, True), done.stderr
@@ -132,7 +134,10 @@ async def test_workers_that_die_over_one_input_stop_the_run(
     await workers.close()
 
 
-async def test_workers_beyond_the_room_get_no_input(cluster: Any, tmp_path: Path) -> None:
+async def test_workers_beyond_the_room_get_no_input(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_workers, "CLOSE_SECONDS", 0.5)
     workers = RayWorkers(tmp_path, RaySettings(address=cluster.address), 3, 1, 1)
     items = [RawRecord(Chain, b"{}\n", f"chains.jsonl:{number}", f"chain_{number}") for number in range(6)]
     outcomes = await asyncio.wait_for(asyncio.gather(*(workers.attempt("ground", item) for item in items)), 60)
