@@ -198,13 +198,7 @@ class RequestWriter:
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
-        tool, call = self.wording.tools[self.calls[index].tool], self.calls[index]
-        about = call.result if isinstance(call.result, dict) else {}
-        if any(self.wording.entity(name).by for name in about if name in self.wording.phrasebook.entities):
-            return False  # a thing that was looked up, and not the user
-        return len(call.arguments) == 1 and all(
-            name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments
-        )
+        return is_identity(self.calls[index], self.wording)
 
     def _find_mentioned(self, keys: Sequence[str], text: str) -> set[str]:
         """Return the keys of rows whose name a text holds already: "the living room television" names the room."""
@@ -218,7 +212,8 @@ class RequestWriter:
     def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
         """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read.
 
-        Of what a person asks for, they may leave out an amount, a date or which thing, but not what it is about.
+        Of what a person asks for, they may leave out an amount, a date or which thing, but not what it is about: who
+        has just seen a list says which of its things they mean.
         Look-ups on the way are the agent's business, but for who the user is; of two wishes for one tool nothing is
         left out, since nobody could tell what a question is about.
         """
@@ -235,7 +230,7 @@ class RequestWriter:
                 if isinstance(source, FromUser) and get_argument_name(path) in required:
                     if index not in self.goals or _is_decided(value):
                         keys.add(source.known)
-                elif isinstance(source, FromOutput) and call.effect == "write":
+                elif isinstance(source, FromOutput) and call.effect == "write" and source.call >= start:
                     keys |= {
                         build_selector_key(source.call, selector)
                         for selector in source.selectors
@@ -348,6 +343,19 @@ class RequestWriter:
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
         return (phrases.narrate or phrases.ask)[0]
+
+
+def is_identity(call: GoldCall, wording: Wording) -> bool:
+    """Return True if a call looks up who the user is: by one required value, and not one of the things that people
+    choose among, such as a contact or a file, nor a list of such things."""
+    tool, result = wording.tools[call.tool], call.result if isinstance(call.result, dict) else {}
+    listed = [row for rows in result.values() if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+    fields = {name for row in (result, *listed) for name in row}
+    if any(wording.entity(name).by for name in fields & wording.phrasebook.entities.keys()):
+        return False
+    return len(call.arguments) == 1 and all(
+        name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments
+    )
 
 
 def _join_sentences(sentences: Sequence[str]) -> str:
