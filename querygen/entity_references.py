@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, find_values
@@ -64,13 +64,20 @@ class ReferenceTracker:
         return self.wording.describe(name, known, self.rng, self.model.now)
 
     def refer(
-        self, name: str, value: Any, source: FromOutput, held: set[str], alone: bool = False
+        self,
+        name: str,
+        value: Any,
+        source: FromOutput,
+        held: set[str],
+        alone: bool = False,
+        untold: Collection[str] = (),
     ) -> tuple[str, list[str]]:
         """A noun phrase for the thing with this id, and the keys of the known entries that it says.
 
         Args:
             held: Keys that must not be said yet.
             alone: No other thing is named in the same sentence, so that "it" can stand for this one.
+            untold: Names that only the result of the call tells: nobody lists what is in an order to ask what is in it.
         """
         entity, kind = self.wording.entity(name), get_entity_kind(name, source)
         picks = [selector for selector in source.selectors if selector.how != "only"]
@@ -86,6 +93,9 @@ class ReferenceTracker:
             return get_language().grammar.that(entity), stated
         first: tuple[str, list[str]] | None = None
         for inner, inner_keys in self._iterate_phrases(name, value, source, held, keys):
+            if _names_any(inner, untold):
+                others = self._describe_by_row(name, value, self._list_rows(source))
+                inner = next((other for other in others if not _names_any(other, untold)), inner)
             phrase, outer_keys = self._say_where(entity, inner, source, {*held, *inner_keys})
             first = first or (phrase, inner_keys + outer_keys)
             if self._leads_to(phrase, kind, str(value), source):
@@ -316,6 +326,10 @@ def _leave_out_name(owner: str, phrase: str) -> str:
     names = [parts[0][head.end() :], *parts[2::2]]
     rest = [name for name in names if not is_value_mentioned(phrase.lower(), name.lower())]
     return head[0] + get_language().grammar.join(rest) if rest and len(rest) < len(names) else owner
+
+
+def _names_any(text: str, names: Iterable[str]) -> bool:
+    return any(is_value_mentioned(text.lower(), name.lower()) for name in names)
 
 
 def _is_named_by(text: str, phrase: str) -> bool:

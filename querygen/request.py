@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, find_rows, get_argument_name, iterate_leaves, list_needed_keys
+from trajsmith.grounding import (
+    build_selector_key,
+    find_rows,
+    get_argument_name,
+    is_identifier,
+    iterate_leaves,
+    list_needed_keys,
+)
 from trajsmith.phrasing import (
     ScenarioStep,
     UserVoice,
@@ -337,7 +344,8 @@ class RequestWriter:
                 values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
                 sources[name] = [source.known]
             elif isinstance(source, FromOutput):
-                values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held, alone)
+                thing, untold = call.arguments[name], _list_contents(call)
+                values[name], sources[name] = self.references.refer(name, thing, source, held, alone, untold)
         return values, sources
 
     def _intent(self, goal: int) -> str:
@@ -368,6 +376,14 @@ def _list_naming_keys(source: FromOutput, calls: Sequence[GoldCall]) -> list[str
     """Return the keys by which a thing is called: those that pick it out, and what it is looked up by."""
     picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
     return [*picks, *(one.known for one in calls[source.call].provenance.values() if isinstance(one, FromUser))]
+
+
+def _list_contents(call: GoldCall) -> list[str]:
+    """Return the names of what is in the thing that a look-up shows: the products of an order."""
+    result = call.result if call.effect == "read" and isinstance(call.result, dict) else {}
+    rows = [row for inner in result.values() if isinstance(inner, list) for row in inner if isinstance(row, dict)]
+    texts = (value for row in rows for name, value in row.items() if not is_identifier(name))
+    return [text for text in texts if isinstance(text, str) and " " in text]
 
 
 def _is_decided(value: Any) -> bool:

@@ -142,3 +142,14 @@ def test_wishes_to_check_something_are_those_of_who_wants_to_know():
     ask = get_language().grammar.ask_for_oneself
     assert ask("I'd like to check what's on in the hall.") == "I'd like to know what's on in the hall."
     assert ask("I want to go through my bills.") == "I want to see my bills."
+
+
+async def test_nobody_lists_what_is_in_an_order_to_ask_what_is_in_it():
+    chain = ask_plainly(await Chain("retail").start(), get_order="find out what is in {order_id}")
+    rows = await read_orders(chain)
+    row = next(row for row in rows if sum(row["items"] == other["items"] for other in rows) == 1)
+    await chain.call("get_order", order_id=chain.take(1, "$.result[*].order_id", row, "equals", "items"))
+    names = [line["product_name"] for line in chain.calls[2].result["lines"]]
+    for seed in SEEDS:
+        (text,) = write_requests(chain, ((0, 3),), seed)
+        assert not any(name in text for name in names), text
