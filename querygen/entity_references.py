@@ -54,6 +54,8 @@ class ReferenceTracker:
         self.turn = 0
         self.turn_start = 0
         """Index of the first call of this turn."""
+        self.untold: Collection[str] = ()
+        """Names that only the result of the call tells: nobody lists what is in an order to ask what is in it."""
         self.requested: set[int] = set()
         """Calls that were asked for: their results have been told."""
         self.things: dict[tuple[str, str], int] = {}
@@ -64,20 +66,13 @@ class ReferenceTracker:
         return self.wording.describe(name, known, self.rng, self.model.now)
 
     def refer(
-        self,
-        name: str,
-        value: Any,
-        source: FromOutput,
-        held: set[str],
-        alone: bool = False,
-        untold: Collection[str] = (),
+        self, name: str, value: Any, source: FromOutput, held: set[str], alone: bool = False
     ) -> tuple[str, list[str]]:
         """A noun phrase for the thing with this id, and the keys of the known entries that it says.
 
         Args:
             held: Keys that must not be said yet.
             alone: No other thing is named in the same sentence, so that "it" can stand for this one.
-            untold: Names that only the result of the call tells: nobody lists what is in an order to ask what is in it.
         """
         entity, kind = self.wording.entity(name), get_entity_kind(name, source)
         picks = [selector for selector in source.selectors if selector.how != "only"]
@@ -93,9 +88,9 @@ class ReferenceTracker:
             return get_language().grammar.that(entity), stated
         first: tuple[str, list[str]] | None = None
         for inner, inner_keys in self._iterate_phrases(name, value, source, held, keys):
-            if _names_any(inner, untold):
+            if _names_any(inner, self.untold):
                 others = self._describe_by_row(name, value, self._list_rows(source))
-                inner = next((other for other in others if not _names_any(other, untold)), inner)
+                inner = next((other for other in others if not _names_any(other, self.untold)), inner)
             phrase, outer_keys = self._say_where(entity, inner, source, {*held, *inner_keys})
             first = first or (phrase, inner_keys + outer_keys)
             if self._leads_to(phrase, kind, str(value), source):

@@ -338,14 +338,14 @@ class RequestWriter:
         sources: dict[str, list[str]] = {}
         names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
         entities = [self.wording.entity(name) for name in names]
+        self.references.untold = _list_contents(call)
         alone = sum(bool(entity.by and get_language().grammar.pronoun(entity)) for entity in entities) == 1
         for name, source in call.provenance.items():
             if isinstance(source, FromUser) and source.known not in held:
                 values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
                 sources[name] = [source.known]
             elif isinstance(source, FromOutput):
-                thing, untold = call.arguments[name], _list_contents(call)
-                values[name], sources[name] = self.references.refer(name, thing, source, held, alone, untold)
+                values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held, alone)
         return values, sources
 
     def _intent(self, goal: int) -> str:
