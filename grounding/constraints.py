@@ -1,7 +1,7 @@
 """Constraints of a scenario's steps: what a call must share with earlier calls is bound before anything is drawn."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -10,10 +10,10 @@ from typing import Any
 
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField
-from trajsmith.grounding.paths import iterate_nodes, join_path
+from trajsmith.grounding.paths import find_values, get_value, iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
 from trajsmith.grounding.references import ReferenceNotResolved, RowWords, pick_values, resolve_reference, take_part
-from trajsmith.grounding.row_condition import RowCondition
+from trajsmith.grounding.row_condition import DaysBefore, RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep, parse_datetime
 from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall, Selector
@@ -54,6 +54,8 @@ class StepConstraints:
         step: The step.
         calls: Earlier steps by name, as far as they could be called.
         words: What decides which words pick a row of their results out.
+        earlier: All calls before it, by their numbers.
+        today: Day of the environment's clock.
     """
 
     def __init__(
@@ -61,11 +63,19 @@ class StepConstraints:
         step: ScenarioStep,
         calls: Mapping[str, StepCall],
         words: ListRowWords = lambda parameter, call: RowWords(),
+        earlier: Sequence[GoldCall] = (),
+        today: date = date.max,
     ) -> None:
         self.step = step
         self.words = words
         self.calls = calls
-        self.rows = RowCondition(step.where) if step.where else None
+        self.earlier = earlier
+        self.today = today
+        where: dict[str, Container[Any]] = {**step.where}
+        where |= {field: DaysBefore(today, days) for field, days in step.days_old.items()}
+        if not self.missing:
+            where |= {field: self._list_shared(reference) for field, reference in step.where_same.items()}
+        self.rows = RowCondition(where) if where else None
 
     @property
     def missing(self) -> str:
@@ -94,6 +104,9 @@ class StepConstraints:
             elif kind == "other_than":
                 others = [option.value for option in self._values(self.step.other_than[parameter], rng, used)]
                 plan.restrict(leaf.path, lambda value, others=others: value not in others)  # type: ignore[misc]
+            elif kind == "days_ahead":
+                before = self.today + timedelta(days=self.step.days_ahead[parameter] - 1)
+                self._bind_later(plan, leaf, [before.isoformat()], says, rng)
             elif kind == "later_than":
                 moments = [option.value for option in self._values(self.step.later_than[parameter], rng, used)]
                 self._bind_later(plan, leaf, moments, says, rng)
@@ -108,7 +121,7 @@ class StepConstraints:
         return self.rows is None or not self.rows.unseen or self.rows.matches_result(result)
 
     def _leaves(self, fields: list[SchemaField]) -> Iterator[tuple[str, str, SchemaField]]:
-        for kind in ("arguments", "same_as", "other_than", "later_than"):
+        for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead"):
             for parameter in getattr(self.step, kind):
                 yield from ((kind, parameter, leaf) for leaf in match_leaves(fields, parameter))
 
@@ -163,6 +176,19 @@ class StepConstraints:
                     unsaid.setdefault(repr(value), Option(value, fitting))
         return list(unsaid.values())
 
+    def _list_shared(self, reference: str) -> list[Any]:
+        """The values that "step.name" stands for, also a field of the row that the step's thing was chosen from; of
+        moments their days, too."""
+        name, field, _ = split_reference(reference)
+        call = self.calls[name].call
+        rows: list[Any] = [call.arguments, call.result]
+        for _, source, value in iterate_leaves(call):
+            if isinstance(source, FromOutput) and source.call < len(self.earlier):
+                matches = find_values(self.earlier[source.call].result, source.path)
+                rows += [match.levels[-1].row for match in matches if match.levels and match.value == value]
+        values = [value for row in rows if isinstance(row, dict) and (value := get_value(row, field)) is not None]
+        return [*values, *(value[:10] for value in values if isinstance(parse_datetime(value), datetime))]
+
     def _bind_arguments(self, plan: ArgumentPlan, leaf: SchemaField, values: tuple[Any, ...], says: SayValue) -> None:
         fitting = [option for option in plan.list_likely(leaf.path) if option.value in values]
         from_calls = any(isinstance(option.source, FromOutput) for option in plan.list_likely(leaf.path))
@@ -186,7 +212,12 @@ class StepConstraints:
 
 def list_step_references(step: ScenarioStep) -> list[tuple[str, str, str]]:
     """Return (constraint, parameter, earlier step) of everything in a step that refers to an earlier one."""
-    tables = (("same_as", step.same_as), ("other_than", step.other_than), ("later_than", step.later_than))
+    tables = (
+        ("same_as", step.same_as),
+        ("other_than", step.other_than),
+        ("later_than", step.later_than),
+        ("where_same", step.where_same),
+    )
     return [(kind, name, value.split(".")[0]) for kind, table in tables for name, value in table.items()]
 
 
