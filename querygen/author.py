@@ -27,7 +27,7 @@ from trajsmith.records import (
     Message,
     Persona,
     RecordDropped,
-    quote_lines,
+    to_one_line,
 )
 
 _log = logging.getLogger(__name__)
@@ -313,7 +313,7 @@ class ModelTaskAuthor:
     def _messages(self, spec: PromptSpec, **values: JsonValue) -> tuple[Message, ...]:
         prompt: Prompt = self.prompts.get(spec)
         self.used[prompt.name] = prompt.version
-        return prompt.messages(**quote_lines(values))
+        return prompt.messages(**values)
 
     async def _ask(
         self,
@@ -332,7 +332,7 @@ class ModelTaskAuthor:
             _log.info("%s of %s, draft %d: %s", purpose, plan.grounded.id, number, reasons)
             if not faults:
                 return answer
-            wrong = "\n".join(f"- {fault.says}" for fault in faults)
+            wrong = "\n".join(f"- {to_one_line(fault.says)}" for fault in faults)
             draft = answer.model_dump_json()
             again = f"This cannot be used yet:\n{wrong}\nGive the whole answer again, corrected."
             messages = (*messages, Message(role="assistant", content=draft), Message(role="user", content=again))
