@@ -62,7 +62,7 @@ from trajsmith.phrasing.voices import (
     get_user_voice,
     join_opening,
 )
-from trajsmith.phrasing.wording import Wording, pick_text
+from trajsmith.phrasing.wording import Wording, derive_request_phrase, pick_text
 from trajsmith.phrasing.words import (
     normalize_name,
     pluralize,
@@ -99,6 +99,7 @@ __all__ = [
     "Wording",
     "apply_surface",
     "capitalize_first",
+    "derive_request_phrase",
     "draw_agent_voice",
     "draw_pattern",
     "draw_user_voice",

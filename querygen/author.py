@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompt, Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.phrasing import humanize
-from trajsmith.phrasing.wording import derive_request_phrase
+from trajsmith.phrasing import derive_request_phrase, humanize
 from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.plan import QueryRefineSettings, TaskPlan, TurnPlan, refine_plan
 from trajsmith.querygen.query_gates import DraftFault, QueryGates

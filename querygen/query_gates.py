@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding import is_identifier, iterate_leaves
-from trajsmith.phrasing import Wording, is_value_mentioned
+from trajsmith.phrasing import Wording, derive_request_phrase, is_value_mentioned
 from trajsmith.phrasing.fact_detection import AllowedContent, is_fact_stated
-from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.plan import TaskPlan
 from trajsmith.querygen.questions import asks_for
 from trajsmith.records import EnvironmentSpec, FromOutput, GoldCall, UserFact
