@@ -68,8 +68,8 @@ def measure(source: str, count: int, seed: int | None, folder: Path) -> list[tup
     writes = sum(any(call.effect == "write" for call in task.gold_calls) for task in tasks)
     dropped = Counter(summarize_stage(run, "ground").dropped) + Counter(summarize_stage(run, "write").dropped)
     total = max(1, len(tasks))
-    told = {(one.environment, one.scenario) for one in read_records(run.file(GROUNDED), GroundedChain)}
-    special = list_crossing(tasks, len(told)) if source == "linked" else list_operations(tasks)
+    stories = {(one.environment, one.scenario) for one in read_records(run.file(GROUNDED), GroundedChain)}
+    special = list_crossing(tasks, len(stories)) if source == "linked" else list_operations(tasks)
     return [
         ("asked for", str(count)),
         ("tasks", str(len(tasks))),
@@ -105,7 +105,7 @@ def list_crossing(tasks: Sequence[Task], stories: int) -> list[tuple[str, str]]:
         tasks: Tasks of linked worlds.
         stories: Number of different stories that they tell.
     """
-    flows = values = proved = said = 0
+    flows = values = proved = stated = 0
     worlds: dict[str, Counter[str]] = defaultdict(Counter)
     for task in tasks:
         calls, queries = task.gold_calls, " ".join(turn.query for turn in task.turns)
@@ -120,7 +120,7 @@ def list_crossing(tasks: Sequence[Task], stories: int) -> list[tuple[str, str]]:
         ]
         flows += len(sources)
         values += len(crossing)
-        said += sum(any(form in queries for form in list_value_forms(value)) for value in crossing)
+        stated += sum(any(form in queries for form in list_value_forms(value)) for value in crossing)
         proved += task.audit.made.get("crossing", 0) if task.audit else 0
         worlds[task.environments[0]].update(tasks=1, crossing=bool(crossing))
     shares = ", ".join(f"{name} {count['crossing']} of {count['tasks']}" for name, count in sorted(worlds.items()))
@@ -130,7 +130,7 @@ def list_crossing(tasks: Sequence[Task], stories: int) -> list[tuple[str, str]]:
         ("with a value that crosses", f"{crossed} of {len(tasks)} ({100 * crossed / total:.0f} %)"),
         ("values from results, those that cross", f"{flows}, {values}"),
         ("crossing values with another value executed", f"{proved} of {values}"),
-        ("crossing values that the user says", str(said)),
+        ("crossing values that the user says", str(stated)),
         ("stories told", str(stories)),
         ("by world", shares),
     ]
