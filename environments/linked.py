@@ -100,6 +100,7 @@ class LinkedSource:
         self.broken: dict[str, str] = {}
         """Hash of an initial state to why its links could not be applied; filled by `states`."""
         self._composite: CompositeSource | None = None
+        self._clock = world.clock
 
     @property
     def name(self) -> str:
@@ -134,6 +135,7 @@ class LinkedSource:
         if self._composite is None:
             parts = [CompositePart(source, await source.spec()) for source in self.sources]
             self._check_names([part.spec.name for part in parts])
+            self._clock = self.world.clock or parts[0].spec.name
             self._composite = CompositeSource(parts, self.world.name, self.world.description, self.world.words)
         return self._composite.joined
 
@@ -156,11 +158,10 @@ class LinkedSource:
         """
         await self.spec()
         self.broken.clear()
-        clock = self.world.clock or self.sources[0].name
         linked = []
         for state in await self.composite.states(seed):
             try:
-                linked.append(await self._check(link_states(state, self.world.links, clock)))
+                linked.append(await self._check(link_states(state, self.world.links, self._clock)))
             except BrokenLinkError as error:
                 self.broken[content_hash(state)] = str(error)
                 linked.append(state)

@@ -33,7 +33,7 @@ SHOWN = 5
 TRIES = 4
 """Mutants that are tried for each that is wanted: some are refused, or come to the same as gold."""
 
-CROSSING_TRIES = 6
+CROSSING_TRIES = 16
 """Other values that are tried for one that crosses between environments, until a call with one is not refused."""
 EXTRA_MUTANT_FACTOR = 5
 """How many times as many mutants decide where the first ones make a task look weak."""

@@ -1,5 +1,6 @@
 """Linked worlds: one clock, equal values, and what happens where a link does not fit."""
 
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,58 @@ async def test_a_world_that_cannot_be_used_is_one_line(tmp_path: Path, old: str,
         (source,) = open_worlds(str(tmp_path / "world.yaml"))
         await source.spec()
         check_scenarios(source.scenarios, await source.spec())
+
+
+LIBRARY = '''
+from datetime import date, datetime
+
+from trajsmith import Environment, EnvironmentState, tool
+
+
+class LibraryState(EnvironmentState):
+    readers: dict[str, dict[str, str]] = {}
+    loans: dict[str, date] = {}
+
+
+class Library(Environment[LibraryState]):
+    """A library."""
+
+    @classmethod
+    def seed_state(cls, size: str, seed: int) -> LibraryState:
+        return LibraryState(
+            now=datetime(2026, 2, 1, 10),
+            seed=seed,
+            readers={"R1": {"full_name": "Ida Holm", "email": "ida@example.com"}},
+            loans={"The Lighthouse": date(2026, 2, 15)},
+        )
+
+    @tool(effect="read")
+    def get_due_day(self, book: str) -> dict[str, date]:
+        """Return the day by which a book has to be back.
+
+        Args:
+            book: Title of the book.
+        """
+        return {"due_on": self.state.loans[book]}
+'''
+
+
+async def test_an_environment_of_the_users_own_can_be_part_of_a_world(tmp_path: Path) -> None:
+    (tmp_path / "library.py").write_text(LIBRARY)
+    world = WORLD.replace("[bank, calendar]", "[{python: library.py}, calendar]")
+    world = world.replace(
+        "to: bank.accounts, values: {name: balance}", "to: library.readers, names: {name: full_name, email: email}"
+    )
+    world = world.replace("bank.list_standing_orders", "library.get_due_day").replace(
+        "list_standing_orders.next_on", "get_due_day.due_on"
+    )
+    (tmp_path / "world.yaml").write_text(world.replace("links:", "clock: calendar\nlinks:"))
+    (source,) = open_worlds(str(tmp_path / "world.yaml"))
+    spec = await source.spec()
+    check_scenarios(source.scenarios, spec)
+    state, *_ = await source.states(5)
+    assert source.broken == {}
+    library, calendar = state["library"], state["calendar"]
+    assert library["readers"]["R1"] == {"full_name": calendar["owner"]["name"], "email": calendar["owner"]["email"]}
+    due, now = date.fromisoformat(library["loans"]["The Lighthouse"]), datetime.fromisoformat(calendar["now"])
+    assert library["now"] == calendar["now"] and (due - now.date()).days == 14

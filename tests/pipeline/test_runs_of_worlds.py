@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import orjson
+
 from trajsmith.environments.composite import compose_tool_name
 from trajsmith.grounding import iterate_leaves, resolve_reference
 from trajsmith.pipeline.engine import summarize_stage
@@ -22,6 +24,27 @@ scenarios:
       - tool: bank.list_standing_orders
       - tool: calendar.add_task
         same_as: {due_date: list_standing_orders.next_on}
+"""
+SAME_SERVICES = """
+name: same
+description: The same trains run every day, and only their names are asked for.
+environments: [travel, calendar]
+clock: calendar
+links:
+  - {from: calendar.owner, to: travel.travellers, names: {name: name, email: email}, rows: 1}
+scenarios:
+  - id: look
+    motives: ["I am curious."]
+    steps:
+      - tool: calendar.find_events
+        question: {asks: ["$.result[*].title"], say: ["Is {title} in my calendar?"], answer: ["It is."]}
+      - tool: travel.search_connections
+        join: 0
+        same_as: {travel_date: find_events.starts_at|date}
+        question:
+          asks: ["$.result[*].mode"]
+          say: ["By what can I get from {from_city} to {to_city} that day?"]
+          answer: ["{out.result|map(attribute='mode')|list|words}."]
 """
 CONFIG = """
 name: linked
@@ -57,6 +80,9 @@ def test_a_value_of_one_environment_is_an_argument_in_another(tmp_path, trajsmit
         ]
         assert crossing, "the story needs a value of the other environment"
         assert all(resolve_reference(source, giver.result) == value for value, source, giver in crossing)
+        assert task.audit.made["crossing"] == task.audit.caught["crossing"] == len(crossing)
+        said = " ".join(turn.query for turn in task.turns)
+        assert not [value for value, _, giver in crossing if giver.effect == "read" and str(value) in said]
 
 
 def test_stories_make_edges_between_environments(tmp_path, trajsmith):
@@ -69,6 +95,18 @@ def test_stories_make_edges_between_environments(tmp_path, trajsmith):
     assert {link.input for link in edges[book, enter].links} >= {"day", "start_time"}
     assert "declared" in edges[book, enter].evidence
     assert {tool.server for tool in graph.tools} == {"trips"}
+
+
+def test_a_task_in_which_another_value_does_as_well_is_dropped(tmp_path, trajsmith):
+    (tmp_path / "world.yaml").write_text(SAME_SERVICES)
+    run, _ = start(tmp_path, trajsmith, "world.yaml")
+    drops = [
+        line["drop"]
+        for line in map(orjson.loads, run.file("ledger/write.jsonl").read_bytes().splitlines())
+        if line.get("drop")
+    ]
+    assert {"weak_checks"} == {drop["reason"] for drop in drops}
+    assert any("another value does as well" in drop["detail"] and "travel_date" in drop["detail"] for drop in drops)
 
 
 def test_chains_on_a_state_with_a_broken_link_are_dropped_with_the_reason(tmp_path, trajsmith):

@@ -218,3 +218,10 @@ def test_a_reason_that_does_not_apply_is_not_said():
         for role in ("editor", "viewer")
     }
     assert "An editor can alter it." in texts["editor"] and "alter" not in texts["viewer"]
+
+
+def test_a_plain_value_from_another_result_is_said_like_one_of_the_user():
+    call, identified = make_call("pay", ACCOUNTS[0], ACCOUNTS, amount=300.0)
+    taken = {**call.provenance, "amount": FromOutput(call=1, path="$.total")}
+    text = ask((call.model_copy(update={"provenance": taken}), identified))
+    assert "£300.00" in text and "that amount" not in text

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from trajsmith.environments.adapters.mcp import is_client_file
 from trajsmith.environments.library import ENVIRONMENTS
+from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
@@ -62,6 +63,8 @@ def find_named_entries(reference: str) -> list[EnvironmentSettings]:
     """
     if reference in ENVIRONMENTS.names():
         return [EnvironmentSettings(library=reference)]
+    if reference in list_worlds():
+        return [EnvironmentSettings(linked=reference)]
     match = _ENTRY.fullmatch(reference)
     if match and Path(match[1]).is_file():
         return _of_yaml(Path(match[1]), match[2])
@@ -75,7 +78,7 @@ def find_named_entries(reference: str) -> list[EnvironmentSettings]:
         if matches:
             return matches
     if not path.is_file():
-        names = ", ".join(ENVIRONMENTS.names())
+        names = ", ".join([*ENVIRONMENTS.names(), *list_worlds()])
         raise InputError(f"no environment named {reference!r} in the library, and no such file; there are: {names}")
     if path.suffix == ".py":
         return [_entry(reference, **_of_python(path, python[2] if python else None))]
@@ -92,7 +95,7 @@ def _entry(reference: str, **kind: Any) -> EnvironmentSettings:
 
 
 def _of_yaml(path: Path, wanted: str | None) -> list[EnvironmentSettings]:
-    """A run's configuration, or an OpenAPI document."""
+    """A run's configuration, a linked world, or an OpenAPI document."""
     import yaml
 
     from trajsmith.pipeline.config import load_config
@@ -103,6 +106,8 @@ def _of_yaml(path: Path, wanted: str | None) -> list[EnvironmentSettings]:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
     if isinstance(document, dict) and "openapi" in document:
         return [_entry(str(path), openapi=path)]
+    if isinstance(document, dict) and {"environments", "scenarios"} <= document.keys():
+        return [_entry(str(path), linked=str(path))]
     entries = list(load_config(path).environments)
     if wanted is None:
         return entries

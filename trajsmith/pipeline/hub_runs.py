@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
@@ -75,7 +76,8 @@ def check_foreign_config(file: Path, repo: str) -> None:
         python = str(entry.python).partition(":")[0] if entry.python else None
         files = [path for path in (python, *entry.state_files, entry.phrases, entry.scenarios) if path is not None]
         inside = all((place / path).resolve().is_relative_to(place) for path in files)
-        if entry.kind not in ("library", "python") or not inside or not _is_no_weaker(entry.sandbox):
+        known = entry.kind in ("library", "python") or entry.linked in list_worlds()
+        if not known or not inside or not _is_no_weaker(entry.sandbox):
             raise InputError(
                 f"{repo}: an environment ({entry.kind}) of its {file.name} starts programs, names files elsewhere or "
                 "weakens the sandbox, which tasks of others may not"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from trajsmith.environments.composite import NAME_SEPARATOR
+from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sources import EnvironmentSettings, find_python_file
 from trajsmith.export.hub import TASKS_OF_DATASET
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
@@ -30,7 +31,7 @@ async def find_environment_settings(run: RunDirectory) -> dict[str, EnvironmentS
     context = await RunContext.reopen(config, run)
     entries = dict(zip(context.places, config.environments, strict=True))
     for name, entry in entries.items():
-        if entry.kind not in ("library", "python"):
+        if entry.kind not in ("library", "python") and entry.linked not in list_worlds():
             raise InputError(
                 f"environment {name} comes by `{entry.kind}`, and a task of its own can hold only bundled environments "
                 "and Python files: export a run of those"
