@@ -314,6 +314,7 @@ def test_replay_of_an_unknown_trajectory_is_wrong_input(trajsmith, made):
 
 def test_env_list_shows_every_environment(trajsmith):
     said = trajsmith("env", "list")
+    assert "holiday_budget" in said.out.splitlines()[-1]
     assert said.code == 0
     for name in ENVIRONMENTS.names():
         assert name in said.out

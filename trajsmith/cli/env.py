@@ -28,6 +28,7 @@ def list_environments(
 ) -> None:
     """List the bundled and installed environments."""
     from trajsmith.environments.library import ENVIRONMENTS
+    from trajsmith.environments.linked import list_worlds
 
     if names:
         for name in ENVIRONMENTS.names():
@@ -39,6 +40,7 @@ def list_environments(
         mine = sum(tool.actor == "user" for tool in spec.tools)
         table.add_row(name, spec.domain, str(len(spec.tools)), str(mine or ""), spec.description.split("\n")[0])
     out.print(table)
+    print_line(f"linked worlds, several of them as one: {', '.join(list_worlds())}")
 
 
 @app.command()
