@@ -31,7 +31,6 @@ from trajsmith.environments.foreign import format_error
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.environments.session import ToolResult
 from trajsmith.environments.tables import RecordTable, to_plain_containers
-from trajsmith.phrasing import check_confirmation_rule
 from trajsmith.records import (
     Actor,
     ConfirmationRule,
@@ -44,6 +43,7 @@ from trajsmith.records import (
     ToolError,
     ToolSpec,
     canonical_json,
+    check_confirmation_rule,
     content_hash,
     derive_seed,
     environment_boundary,
@@ -403,3 +403,21 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
         functools.partial(result.serializer.to_python, mode="json", warnings="error"),
         wrapped,
     )
+
+
+def only_environment(module: Any, file: str = "") -> type[Environment[Any]]:
+    """The one `Environment` subclass that a module holds; `file` is its name in error texts.
+
+    Raises:
+        InputError: It holds none or several.
+    """
+    classes = {
+        member
+        for _, member in inspect.getmembers(module, inspect.isclass)
+        if issubclass(member, Environment) and member is not Environment
+    }
+    if len(classes) != 1:
+        names = ", ".join(sorted(cls.__name__ for cls in classes)) or "none"
+        hint = f"; choose one as {file}:{min(cls.__name__ for cls in classes)}" if file and classes else ""
+        raise InputError(f"{file or module.__name__}: expected one Environment class, found {names}{hint}")
+    return classes.pop()

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 
 from trajsmith.environments.foreign import run_source
 from trajsmith.environments.jsontypes import StateError
-from trajsmith.environments.library import only_environment
-from trajsmith.environments.native import Environment, NativeTool, build_class_spec, native_tools
+from trajsmith.environments.native import Environment, NativeTool, build_class_spec, native_tools, only_environment
 from trajsmith.environments.native_layout import InitialState, StateLayout, get_state_layout
 from trajsmith.environments.native_state import LiveState, WholeState
 from trajsmith.environments.program_sessions import LocalEpisodeLink, RestorableSession, StartCache

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
 
 import orjson
 
-from trajsmith.phrasing import Phrasebook, ScenarioBook
 from trajsmith.records import Actor, EnvironmentSpec, JsonObject, JsonValue, content_hash
+
+if TYPE_CHECKING:  # sandboxed workers import this module, and speak no language
+    from trajsmith.phrasing import Phrasebook, ScenarioBook
 
 RefusalKind = Literal["refused", "invalid_arguments", "unknown_tool"]
 
@@ -107,11 +109,11 @@ class EnvironmentSource(Protocol):
         """Notes of the loader on the environment's files; available with the spec."""
 
     @property
-    def phrasebook(self) -> Phrasebook:
+    def phrasebook(self) -> "Phrasebook":
         """Phrasebook of the environment; empty where there is none."""
 
     @property
-    def scenarios(self) -> ScenarioBook:
+    def scenarios(self) -> "ScenarioBook":
         """Scenarios of the environment; empty where there are none."""
 
     async def spec(self) -> EnvironmentSpec:

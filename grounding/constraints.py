@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -11,11 +12,11 @@ from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.paths import find_values, get_value, iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
-from trajsmith.grounding.references import RowWords, pick_values, take_part
+from trajsmith.grounding.references import ReferenceNotResolved, RowWords, pick_values, resolve_reference, take_part
 from trajsmith.grounding.row_condition import AtMost, DaysBefore, RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep, parse_datetime
-from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall
+from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall, Selector
 
 SayValue = Callable[[SchemaField, Any], Option]
 """Makes the option that the user says a value for a parameter."""
@@ -98,6 +99,8 @@ class StepConstraints:
         for kind, parameter, leaf in self._leaves(fields):
             if kind == "same_as":
                 options = self._values(self.step.same_as[parameter], rng, used, self.rows)
+                if parameter in self.step.unsaid:
+                    options = self._list_unsaid(self.step.same_as[parameter], options)
                 plan.bind(leaf.path, options)
             elif kind == "other_than":
                 others = [option.value for option in self._values(self.step.other_than[parameter], rng, used)]
@@ -145,6 +148,34 @@ class StepConstraints:
                     source = FromOutput(call=earlier.index, path=path, selectors=selectors, pattern=pattern)
                     options.append(Option(value, source))
         return options
+
+    def _list_unsaid(self, reference: str, options: list[Option]) -> list[Option]:
+        """Return the options that need no words: of the only row, else of the row that another step has taken.
+
+        Arguments of the earlier step stay as they are.
+        """
+        earlier = self.calls[split_reference(reference)[0]]
+        taken = [
+            source.selectors
+            for step in self.calls.values()
+            for _, source, _ in iterate_leaves(step.call)
+            if isinstance(source, FromOutput) and source.call == earlier.index
+        ]
+        unsaid: dict[str, Option] = {}
+        for option in options:
+            source = option.source
+            if not isinstance(source, FromOutput) or source.call != earlier.index:
+                return options
+            lists = {selector.rows for selector in source.selectors}
+            alone = tuple(Selector(rows=rows, how="only") for rows in sorted(lists, key=len))
+            for selectors in (alone, *(each for each in taken if lists <= {selector.rows for selector in each})):
+                fitting = source.model_copy(
+                    update={"selectors": tuple(each for each in selectors if each.rows in lists)}
+                )
+                with suppress(ReferenceNotResolved):
+                    value = resolve_reference(fitting, earlier.call.result)
+                    unsaid.setdefault(repr(value), Option(value, fitting))
+        return list(unsaid.values())
 
     def _list_shared(self, reference: str) -> list[Any]:
         """The values that "step.name" stands for, also a field of the row that the step's thing was chosen from; of

@@ -3,6 +3,10 @@
 A prompt file is `<package>/prompts/<name>.md.j2`. Its first comment says what it is for, where it comes from and which
 variables it takes; it is not sent. Each block becomes one message: `system`, then `user` where there is one. What never
 changes comes first, then the environment, then the case, so that a server can keep the common prefix.
+
+What a prompt is given is data of environments, documents and people. A text of several lines stands in it as one line
+of JSON, so that no data can pose as a part of the prompt. Filters lay it out otherwise: `quoted` begins each line with
+">", `fenced` puts code between fences, and `block` leaves a text of ours as it is.
 """
 
 import re
@@ -21,6 +25,7 @@ from trajsmith.records import (
     JsonValue,
     Message,
     hash_bytes,
+    quote_lines,
     template_environment,
     to_one_line,
 )
@@ -28,6 +33,7 @@ from trajsmith.records import (
 SUFFIX = ".md.j2"
 ROLES = ("system", "user")
 _HEADER = re.compile(r"\A\s*\{#-?(.*?)-?#\}", re.DOTALL)
+_BACKTICKS = re.compile(r"`+")
 _NAMES = "Purpose|Source|Variables"
 _ENTRY = re.compile(rf"^\s*({_NAMES}):\s*(.*?)(?=^\s*(?:{_NAMES}):|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -137,8 +143,29 @@ def _read(path: Path) -> str:
         raise InputError(f"prompt {path}: cannot be read: {to_one_line(error)}") from error
 
 
+class _Block(str):
+    """Text that stands in a prompt as it is."""
+
+
+def _fence(code: str, language: str = "python") -> _Block:
+    """Return code between fences that no line of it can close."""
+    fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(code)), default=0))
+    return _Block(f"{fence}{language}\n{code.rstrip()}\n{fence}")
+
+
+def _quote(text: str) -> _Block:
+    """Return a text of several lines with a mark before each."""
+    return _Block("\n".join(f"> {line}" for line in text.strip().splitlines()))
+
+
+def _print_value(value: JsonValue) -> JsonValue:
+    """Return what an expression of a prompt prints: a plain text of several lines on one."""
+    return quote_lines(value) if type(value) is str else value
+
+
 def _parse(spec: PromptSpec, where: str, text: str) -> Prompt:
-    environment = template_environment(bounded=True, trim_blocks=True, lstrip_blocks=True)
+    environment = template_environment(bounded=True, trim_blocks=True, lstrip_blocks=True, finalize=_print_value)
+    environment.filters |= {"block": _Block, "fenced": _fence, "quoted": _quote}
     try:
         used = meta.find_undeclared_variables(environment.parse(text))
         template = environment.from_string(text)

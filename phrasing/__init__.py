@@ -1,11 +1,7 @@
-"""The scripted language: phrasebooks, templates, the wording of values, and the understanding of user text.
-
-Sandboxed workers import this package, so it loads neither a network client nor a database.
-"""
+"""The scripted language: phrasebooks, templates, the wording of values, and the understanding of user text."""
 
 from trajsmith.phrasing.answer_detection import is_answer_stated, is_fact_answered, render_fact
 from trajsmith.phrasing.confirmation import (
-    check_confirmation_rule,
     find_shown_row,
     get_confirmation_rule,
     iterate_rows,
@@ -67,7 +63,7 @@ from trajsmith.phrasing.voices import (
     get_user_voice,
     join_opening,
 )
-from trajsmith.phrasing.wording import Wording, pick_text
+from trajsmith.phrasing.wording import Wording, derive_request_phrase, pick_text
 from trajsmith.phrasing.words import (
     normalize_name,
     pluralize,
@@ -104,7 +100,7 @@ __all__ = [
     "Wording",
     "apply_surface",
     "capitalize_first",
-    "check_confirmation_rule",
+    "derive_request_phrase",
     "draw_agent_voice",
     "draw_pattern",
     "draw_user_voice",

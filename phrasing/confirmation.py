@@ -12,7 +12,7 @@ from typing import Any, Literal
 from trajsmith.phrasing.value_formatting import format_value, humanize, join_words
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.phrasing.words import singularize, split_identifier, word_set
-from trajsmith.records import ConfirmationRule, EnvironmentSpec, InputError, JsonObject, JsonValue, ToolSpec
+from trajsmith.records import ConfirmationRule, EnvironmentSpec, JsonObject, JsonValue, ToolSpec
 
 RuleSource = Literal["declared", "hint", "words"]
 """Where the rule of a tool comes from: its declaration, its MCP hints, or its name, description and schema."""
@@ -59,44 +59,6 @@ def _sounds_final(tool: ToolSpec) -> bool:
         return False
     spoken = {*verbs, *(word for parameter in tool.parameters for word in split_identifier(parameter))}
     return bool(verbs & (_FOR_GOOD | _SPENDS)) or bool(verbs & _MOVES and spoken & _MONEY)
-
-
-def check_confirmation_rule(tool: ToolSpec) -> None:
-    """Check that a declared rule fits the parameters of its tool.
-
-    Raises:
-        InputError: It names no parameter, bounds what is no number, or lists a value that the parameter cannot have.
-    """
-    rule = tool.confirm
-    if rule is None:
-        return
-    where = f"{tool.full_name}: confirm"
-    if tool.annotations.read_only_hint is True and rule != NEVER:
-        raise InputError(f"{where}: a read needs no yes; remove the rule")
-    if rule.always and (rule.above or rule.arguments or rule.shown):
-        raise InputError(f"{where}: always, and a condition: keep one of them")
-    for table, names in (("above", rule.above), ("arguments", rule.arguments)):
-        unknown = sorted(names.keys() - tool.parameters.keys())
-        if unknown:
-            raise InputError(
-                f"{where}.{table}: {unknown[0]!r} is no parameter; there are {', '.join(tool.parameters) or 'none'}"
-            )
-    for name in rule.above:
-        if _resolve_schema(tool, name).get("type", "number") not in ("number", "integer"):
-            raise InputError(f"{where}.above: {name!r} is no number")
-    for name, values in rule.arguments.items():
-        choices = _resolve_schema(tool, name).get("enum")
-        wrong = next((value for value in values if choices is not None and value not in choices), None)
-        if wrong is not None:
-            raise InputError(f"{where}.arguments.{name}: {wrong!r} is none of {', '.join(map(str, choices or ()))}")
-
-
-def _resolve_schema(tool: ToolSpec, name: str) -> JsonObject:
-    schema: JsonObject = tool.parameters[name]
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        return dict((tool.input_schema.get("$defs") or {}).get(reference.rsplit("/", 1)[-1]) or {})
-    return schema
 
 
 def needs_confirmation(tool: ToolSpec, arguments: JsonObject, shown: Sequence[JsonValue] = ()) -> bool:

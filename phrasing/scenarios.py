@@ -34,6 +34,9 @@ class ScenarioStep(FrozenModel):
     same_as: dict[str, str] = {}
     """Parameter to "step.name": it has the value of that step's argument or result field:
     {"account_id": "freeze_card.account_id"}."""
+    unsaid: tuple[str, ...] = ()
+    """Parameters of `same_as` whose value the user does not know: it comes from the one row that there is, or from the
+    row of which an earlier step speaks."""
     other_than: dict[str, str] = {}
     """Parameter to "step.name": it has another value."""
     later_than: dict[str, str] = {}

@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompt, Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.phrasing import humanize
-from trajsmith.phrasing.wording import derive_request_phrase
+from trajsmith.phrasing import derive_request_phrase, humanize
 from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.plan import QueryRefineSettings, TaskPlan, TurnPlan, refine_plan
 from trajsmith.querygen.query_gates import DraftFault, QueryGates
@@ -27,7 +26,7 @@ from trajsmith.records import (
     Message,
     Persona,
     RecordDropped,
-    quote_lines,
+    to_one_line,
 )
 
 _log = logging.getLogger(__name__)
@@ -313,7 +312,7 @@ class ModelTaskAuthor:
     def _messages(self, spec: PromptSpec, **values: JsonValue) -> tuple[Message, ...]:
         prompt: Prompt = self.prompts.get(spec)
         self.used[prompt.name] = prompt.version
-        return prompt.messages(**quote_lines(values))
+        return prompt.messages(**values)
 
     async def _ask(
         self,
@@ -332,7 +331,7 @@ class ModelTaskAuthor:
             _log.info("%s of %s, draft %d: %s", purpose, plan.grounded.id, number, reasons)
             if not faults:
                 return answer
-            wrong = "\n".join(f"- {fault.says}" for fault in faults)
+            wrong = "\n".join(f"- {to_one_line(fault.says)}" for fault in faults)
             draft = answer.model_dump_json()
             again = f"This cannot be used yet:\n{wrong}\nGive the whole answer again, corrected."
             messages = (*messages, Message(role="assistant", content=draft), Message(role="user", content=again))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding import is_identifier, iterate_leaves
-from trajsmith.phrasing import Wording, is_value_mentioned
+from trajsmith.phrasing import Wording, derive_request_phrase, is_value_mentioned
 from trajsmith.phrasing.fact_detection import AllowedContent, is_fact_stated
 from trajsmith.querygen.plan import TaskPlan
 from trajsmith.querygen.questions import asks_for
@@ -18,6 +18,8 @@ from trajsmith.verify import ReferenceCheck, build_gold_turn
 
 MAX_QUERY_LENGTH = 1500
 """Characters of a request."""
+_COPIED_WORDS = 6
+"""Words in a row that nobody says who has not read them."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ def iter_internal_values(calls: Sequence[GoldCall]) -> Iterator[tuple[str, Any]]
                 yield path, value
 
 
+def _list_passages(text: str) -> set[tuple[str, ...]]:
+    """Return all rows of words of a text that are too long to be chance."""
+    words = re.findall(r"\w+", text.lower())
+    return {tuple(words[start : start + _COPIED_WORDS]) for start in range(len(words) - _COPIED_WORDS + 1)}
+
+
 class QueryGates:
     """The gates of one environment."""
 
@@ -73,6 +81,10 @@ class QueryGates:
         self.common = AllowedContent()
         self.common.add(spec.name, spec.description, *(tool.description for tool in spec.tools))
         self.common.add(*(surface for tool in spec.tools for surface in tool.parameters))
+        described = (spec.description, *(tool.description for tool in spec.tools))
+        phrases = " ".join(derive_request_phrase(tool) for tool in spec.tools)
+        self.described = set().union(*map(_list_passages, described)) - _list_passages(phrases)
+        """Passages that the writer reads and the person does not."""
 
     def build_allowed_content(self, plan: TaskPlan, upto: int, held: Collection[str] = ()) -> AllowedContent:
         """Return what the user may say by the end of a turn; `held` facts are known but not stated yet."""
@@ -107,6 +119,12 @@ class QueryGates:
             if self._states_fact(text, entry) and not self._states_fact(elsewhere, entry):
                 says = f'it says the {entry.label} "{entry.said}" already, which must be left open'
                 faults.append(DraftFault("query_tells_what_is_held_back", key, says))
+        copied = _list_passages(text) & self.described
+        copied -= _list_passages(" ".join([turn.meaning, *(plan.known[key].said for key in turn.fresh)]))
+        if copied:
+            passage = " ".join(min(copied))
+            says = f'it copies "{passage}" from a description: say only what the person wants'
+            faults.append(DraftFault("query_copies_a_description", passage, says))
         strange = self.build_allowed_content(plan, number, turn.held).find_unsupported(text)
         if strange:
             says = f"it says {', '.join(map(repr, strange[:4]))}, which stands in none of the facts: leave it out"

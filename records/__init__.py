@@ -104,7 +104,7 @@ if TYPE_CHECKING:
         to_one_line,
         truncate_text,
     )
-    from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec
+    from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec, check_confirmation_rule
     from trajsmith.records.tool_rendering import ToolStyle, render_tools
     from trajsmith.records.traces import TraceCall, TraceDialogue, TraceTask
     from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
@@ -157,7 +157,7 @@ _NAMES = {
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
     "template_sandbox": "RENDER_ERRORS template_environment",
     "text": "dump_json_line escape_controls format_error_line quote_lines suggest_names to_one_line truncate_text",
-    "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec",
+    "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec check_confirmation_rule",
     "tool_rendering": "ToolStyle render_tools",
     "traces": "TraceCall TraceDialogue TraceTask",
     "trajectory": "CallEvent InjectedFault Trajectory TurnSpan",
@@ -265,6 +265,7 @@ __all__ = [
     "UserFact",
     "Verdict",
     "canonical_json",
+    "check_confirmation_rule",
     "compose_yaml",
     "compute_entry_weight",
     "compute_part_digest",

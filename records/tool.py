@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, ConfigDict, Field
 
 from trajsmith.records.canonical import JsonObject, JsonValue
+from trajsmith.records.errors import InputError
 from trajsmith.records.record import FrozenModel
 
 Actor = Literal["assistant", "user"]
@@ -86,3 +87,41 @@ class ToolSpec(FrozenModel):
     def as_listed(self) -> JsonObject:
         """The tool as an MCP server lists it: what results of list_tools and search_tools hold."""
         return {"name": self.name, "description": self.description, "inputSchema": self.input_schema}
+
+
+def check_confirmation_rule(tool: ToolSpec) -> None:
+    """Check that a declared rule fits the parameters of its tool.
+
+    Raises:
+        InputError: It names no parameter, bounds what is no number, or lists a value that the parameter cannot have.
+    """
+    rule = tool.confirm
+    if rule is None:
+        return
+    where = f"{tool.full_name}: confirm"
+    if tool.annotations.read_only_hint is True and rule != ConfirmationRule():
+        raise InputError(f"{where}: a read needs no yes; remove the rule")
+    if rule.always and (rule.above or rule.arguments or rule.shown):
+        raise InputError(f"{where}: always, and a condition: keep one of them")
+    for table, names in (("above", rule.above), ("arguments", rule.arguments)):
+        unknown = sorted(names.keys() - tool.parameters.keys())
+        if unknown:
+            raise InputError(
+                f"{where}.{table}: {unknown[0]!r} is no parameter; there are {', '.join(tool.parameters) or 'none'}"
+            )
+    for name in rule.above:
+        if _resolve_schema(tool, name).get("type", "number") not in ("number", "integer"):
+            raise InputError(f"{where}.above: {name!r} is no number")
+    for name, values in rule.arguments.items():
+        choices = _resolve_schema(tool, name).get("enum")
+        wrong = next((value for value in values if choices is not None and value not in choices), None)
+        if wrong is not None:
+            raise InputError(f"{where}.arguments.{name}: {wrong!r} is none of {', '.join(map(str, choices or ()))}")
+
+
+def _resolve_schema(tool: ToolSpec, name: str) -> JsonObject:
+    schema: JsonObject = tool.parameters[name]
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return dict((tool.input_schema.get("$defs") or {}).get(reference.rsplit("/", 1)[-1]) or {})
+    return schema

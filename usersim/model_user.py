@@ -6,7 +6,7 @@ from trajsmith.environments import ToolResult
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.phrasing import Wording
-from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed, quote_lines
+from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed
 from trajsmith.usersim.dialogue import render_clock
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
 from trajsmith.usersim.variant_roles import build_user_direction
@@ -57,14 +57,14 @@ class ModelUser:
             known = {key: entry for key, entry in known.items() if key not in task.twist.keys}
         facts = [{"label": wording.name_of(entry), "said": entry.said} for entry in known.values()]
         self.briefing = prompt.messages(
-            description=quote_lines(spec.description),
+            description=spec.description,
             name=task.persona.name,
             role=task.persona.role,
             style=task.persona.style,
-            scenario=quote_lines(task.scenario),
+            scenario=task.scenario,
             clock=render_clock(state),
-            wishes=quote_lines([turn.intent for turn in task.turns]),
-            facts=quote_lines(facts),
+            wishes=[turn.intent for turn in task.turns],
+            facts=facts,
             tools=bool(self.tools),
             direction=build_user_direction(task, wording),
             stop=STOP,

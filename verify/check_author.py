@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
-from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, Task, quote_lines, truncate_text
+from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, Task, truncate_text
 from trajsmith.verify.check_cases import list_gold_changes
 from trajsmith.verify.check_panel import CheckPanel
 from trajsmith.verify.check_source import ALLOWED_MODULES
@@ -84,7 +84,7 @@ class ModelCheckWriter:
     async def _ask(self, purpose: str, spec: PromptSpec, schema: type[Answer], **values: JsonValue) -> Answer:
         prompt = self.prompts.get(spec)
         self.used[prompt.name] = prompt.version
-        messages = prompt.messages(**quote_lines({**self._shown, **values}))
+        messages = prompt.messages(**self._shown, **values)
         request = ChatRequest(messages=messages, purpose=purpose, record=self.task.id)
         return await complete_structured(self.model, request, schema)
 

@@ -14,7 +14,7 @@ from trajsmith.envgen.synthesis.settings import STAGES, StageRole
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import ROUNDS, complete_structured, parse_answer
-from trajsmith.records import JsonObject, JsonValue, Message, ModelFault, content_hash
+from trajsmith.records import JsonObject, JsonValue, Message, ModelFault, content_hash, to_one_line
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Check = Callable[[Answer], str]
@@ -167,5 +167,5 @@ def find_syntax_fault(code: str) -> str:
 
 def _append_fault(request: ChatRequest, reply: str, fault: str) -> ChatRequest:
     previous = Message(role="assistant", content=reply)
-    mend = Message(role="user", content=f"That answer cannot be used: {fault}")
+    mend = Message(role="user", content=f"That answer cannot be used: {to_one_line(fault)}")
     return request.model_copy(update={"messages": (*request.messages, previous, mend)})

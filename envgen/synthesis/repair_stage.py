@@ -94,6 +94,11 @@ def find_repair_fault(
     return _find_tests_fault(answer, complaints, decided, tests)
 
 
+def _asserts(test: UnitTest) -> bool:
+    """Return whether a test can fail on a call that is answered."""
+    return test.expect == "refused" or bool(test.result or test.changes)
+
+
 def _find_tests_fault(
     answer: Repair, complaints: dict[str, Complaint], decided: Mapping[str, str], tests: Sequence[UnitTest]
 ) -> str:
@@ -108,5 +113,7 @@ def _find_tests_fault(
             return f"test {test.name} may not be changed: you did not find it wrong."
         if known is not None and (test.tool, test.rule) != (known.tool, known.rule):
             return f"test {test.name} must stay one of {known.tool}" + (f" and {known.rule}." if known.rule else ".")
+        if known is not None and _asserts(known) and not _asserts(test):
+            return f"test {test.name} must assert something: a refusal, a part of the result, or what changes."
     unmended = blamed - {test.name for test in answer.tests} - {test.rule for test in answer.tests} - {""}
     return f"you found {', '.join(sorted(unmended))} wrong: give it corrected." if unmended else ""

@@ -1,33 +1,14 @@
 """The bundled environments: each package here exports one `Environment` class and has a `phrases.yaml`."""
 
-import inspect
 import sys
 from pathlib import Path
 from typing import Any
 
-from trajsmith.environments.native import Environment
+from trajsmith.environments.native import Environment, only_environment
 from trajsmith.phrasing import LanguageCode, find_language_file, use_language
-from trajsmith.records import InputError, Registry
+from trajsmith.records import Registry
 
 SIZES = ("small", "medium", "large")
-
-
-def only_environment(module: Any, file: str = "") -> type[Environment[Any]]:
-    """The one `Environment` subclass that a module holds; `file` is its name in error texts.
-
-    Raises:
-        InputError: It holds none or several.
-    """
-    classes = {
-        member
-        for _, member in inspect.getmembers(module, inspect.isclass)
-        if issubclass(member, Environment) and member is not Environment
-    }
-    if len(classes) != 1:
-        names = ", ".join(sorted(cls.__name__ for cls in classes)) or "none"
-        hint = f"; choose one as {file}:{min(cls.__name__ for cls in classes)}" if file and classes else ""
-        raise InputError(f"{file or module.__name__}: expected one Environment class, found {names}{hint}")
-    return classes.pop()
 
 
 ENVIRONMENTS: Registry[type[Environment[Any]]] = Registry("environments", __name__, only_environment)

@@ -22,7 +22,7 @@ from trajsmith.records import to_one_line
 _log = logging.getLogger(__name__)
 
 _READ = 1 << 18
-_IDS = 512
+_IDS = 32
 _MASK = (1 << 63) - 1
 _LOADING = frozenset({WorkerOp.LOAD, WorkerOp.STATES})
 """Operations that run the code of a whole file, or make all initial states."""
@@ -104,6 +104,8 @@ class WorkerConnection:
         """Seconds that may pass without any progress."""
         self._deadline = 0.0
         """When the oldest frame must be answered, whatever the worker says of its progress."""
+        self._due = 0.0
+        """When the next look at it is due."""
         self._seen_progress = b""
         self._ids: list[int] = []
         self._scheduled = False
@@ -282,34 +284,39 @@ class WorkerConnection:
 
     def _expect(self) -> None:
         """Give the oldest frame its size and its time."""
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
         if not self._frames:
             return
         batch = self._frames[0]
         operations = [request[1] for request, _ in batch]
         self._largest = self._codec.limits.frame(operations)
         self._quiet = self._wall + (0.0 if _LOADING.isdisjoint(operations) else self._load)
-        self._deadline = self._loop.time() + self._quiet + self._call * (len(batch) - 1)
-        self._arm()
+        now = self._loop.time()
+        self._deadline = now + self._quiet + self._call * (len(batch) - 1)
+        self._arm(now)
 
-    def _arm(self) -> None:
+    def _arm(self, now: float) -> None:
+        """Look at it when it is late. A timer that is set for an earlier moment stays: most answers come before it."""
         if self.forked.progress is not None:
             self._seen_progress = bytes(self.forked.progress)
-        wait = min(self._quiet, self._deadline - self._loop.time())
-        self._watch = self._loop.call_later(wait, self._check)
+        self._due = min(now + self._quiet, self._deadline)
+        if self._watch is not None and self._watch.when() > self._due:
+            self._watch.cancel()
+            self._watch = None
+        if self._watch is None:
+            self._watch = self._loop.call_at(self._due, self._check)
 
     def _check(self) -> None:
         """End the worker that is late; one with many requests may go on while it makes progress, until the deadline."""
         self._watch = None
         if not self._frames or self.lost is not None:
             return
-        progress = self.forked.progress
-        if progress is None or bytes(progress) == self._seen_progress or self._loop.time() >= self._deadline:
+        progress, now = self.forked.progress, self._loop.time()
+        if now < self._due:
+            self._watch = self._loop.call_at(self._due, self._check)
+        elif progress is None or bytes(progress) == self._seen_progress or now >= self._deadline:
             self._fail(f"it gave no answer within {self._quiet:g} s", "timeout")
         else:
-            self._arm()
+            self._arm(now)
 
     def _fail(self, reason: str | None, kind: LossKind, culprit: int | None = None) -> None:
         """Make an end; without a reason the process itself says why."""

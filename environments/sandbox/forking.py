@@ -33,7 +33,7 @@ from trajsmith.environments.sandbox.zygote_process import (
 )
 from trajsmith.records import RunError
 
-_RECEIVE, _RESPOND, _IS_VALID, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
+_RECEIVE, _RESPOND, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40182103
 """ioctls of a seccomp listener; the same numbers on x86_64 and arm64."""
 _NOTIFICATION = struct.Struct("=QIIi")
 """Id, process, flags, system call; the rest of the 80 bytes is not needed."""
@@ -131,22 +131,18 @@ class PlayForker:
             newborn: asyncio.Future[ForkedProcess] = self._loop.create_future()
             self._newborn = newborn
             self._may_fork = True
+            late = self._loop.call_later(self._wall, self._give_up, newborn)
             try:
                 answer = self._connection.send(WorkerOp.FORK, 0)
-                async with asyncio.timeout(self._wall):
-                    await asyncio.wait([answer, newborn], return_when=asyncio.FIRST_COMPLETED)  # type: ignore[type-var]
-                    if not newborn.done():
-                        _read_pid(answer.result())
-                    return await newborn
-            except BaseException as error:
+                answer.add_done_callback(lambda answer: _note_refusal(answer, newborn))
+                return await newborn
+            except BaseException:
                 if newborn.done() and not newborn.cancelled() and newborn.exception() is None:
                     terminate(newborn.result())
                     release(newborn.result())
-                if isinstance(error, TimeoutError):
-                    self._connection.kill(f"it forked no play within {self._wall:g} s", "timeout")
-                    raise WorkerLost("it forked no play", "timeout", culprit=True) from error
                 raise
             finally:
+                late.cancel()
                 self._may_fork, self._newborn = False, None
 
     def watch(self, connection: WorkerConnection) -> None:
@@ -165,7 +161,15 @@ class PlayForker:
             raise
         finally:
             theirs.close()
-        return ForkedProcess(channel, None, pid, self._zygote.pidfd(pid))
+        forked = ForkedProcess(channel, None, pid, self._zygote.pidfd(pid))
+        forked.pid = read_pid(forked)
+        return forked
+
+    def _give_up(self, newborn: "asyncio.Future[ForkedProcess]") -> None:
+        """End the worker that does not fork the play that it was asked for."""
+        if not newborn.done():
+            newborn.set_exception(WorkerLost("it forked no play", "timeout", culprit=True))
+            self._connection.kill(f"it forked no play within {self._wall:g} s", "timeout")
 
     def _end(self) -> None:
         """The worker is gone, and the kernel ends its plays."""
@@ -209,9 +213,8 @@ class PlayForker:
         forked = ForkedProcess(ours, None, pid, None)
         try:
             forked.pidfd = os.pidfd_open(pid)
-            fcntl.ioctl(self._listener, _IS_VALID, struct.pack("=Q", number))  # else the number may be another's by now
             order = _DESCRIPTOR.pack(number, _AT_THIS_NUMBER, theirs.fileno(), CHANNEL, 0)
-            fcntl.ioctl(self._listener, _ADD_DESCRIPTOR, order)
+            fcntl.ioctl(self._listener, _ADD_DESCRIPTOR, order)  # fails if it is gone, and its number another's by now
         except OSError:  # it is gone: nobody will ever use the channel
             release(forked)
             return
@@ -247,6 +250,16 @@ def read_pid(forked: ForkedProcess) -> int:
         if name == "Pid" and int(value) > 0:
             return int(value)
     raise RunError("the sandbox lost a worker while it started")
+
+
+def _note_refusal(answer: "asyncio.Future[Reply]", newborn: "asyncio.Future[ForkedProcess]") -> None:
+    """Tell who waits for a process that the worker cannot fork it."""
+    if answer.cancelled() or newborn.done():
+        return
+    try:
+        _read_pid(answer.result())
+    except (ForkRefused, WorkerLost) as error:
+        newborn.set_exception(error)
 
 
 def _read_pid(reply: Reply) -> int:

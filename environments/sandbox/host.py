@@ -185,8 +185,8 @@ class WorkerHost:
                 if self.own_process and connection is not self._main:
                     connection.close()
 
-    async def keep_base(self, connection: WorkerConnection, name: str, text: bytes) -> None:
-        """See to it that a worker has an initial state."""
+    def keep_base(self, connection: WorkerConnection, name: str, text: bytes) -> None:
+        """See to it that a worker has an initial state before it gets the next request."""
         if name in connection.bases:
             return
         connection.bases[name] = None
@@ -194,7 +194,7 @@ class WorkerHost:
             oldest = next(iter(connection.bases))
             del connection.bases[oldest]
             connection.send(WorkerOp.DROP, oldest)
-        await connection.send(WorkerOp.BASE, name, text)
+        connection.send(WorkerOp.BASE, name, text)
 
     async def look(self) -> tuple[list[str], list[str]] | None:
         """Return module-level changes since the last call of this method, and the virtual sources that calls used.
@@ -270,7 +270,7 @@ class WorkerHost:
             forked, self._codec, settings.wall_seconds, settings.call_seconds, settings.load_seconds, status
         )
         assert self._memory is not None
-        self._memory.add(connection, read_pid(forked))
+        self._memory.add(connection, forked.pid if zygote is None else read_pid(forked))
         connection.on_end(lambda: self._note_end(connection))
         return connection
 

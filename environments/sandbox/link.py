@@ -163,7 +163,7 @@ class SandboxLink:
             if connection is None or connection.lost is not None:
                 connection = await self._host.connect()
             try:
-                await self._host.keep_base(connection, name, state)
+                self._host.keep_base(connection, name, state)
                 unwrap_reply(await connection.send(WorkerOp.START, self._play, name, changes), self._host.name)
                 await self._repeat(connection)
             except WorkerLost as lost:

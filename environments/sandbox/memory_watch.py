@@ -7,7 +7,7 @@ nothing. Control groups would count better, and need rights that an ordinary use
 import asyncio
 import os
 from contextlib import suppress
-from pathlib import Path
+from io import FileIO
 from typing import Final
 
 from trajsmith.environments.sandbox.connection import WorkerConnection
@@ -52,6 +52,7 @@ class MemoryWatch:
 def read_memory(pid: int) -> int:
     """Return the bytes of memory of a process that no file backs; 0 if it is gone."""
     with suppress(OSError, ValueError, IndexError):
-        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
+        with FileIO(f"/proc/{pid}/statm") as file:
+            _, resident, shared, *_ = file.read(256).split()
         return (int(resident) - int(shared)) * _PAGE
     return 0

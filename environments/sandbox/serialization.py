@@ -14,6 +14,8 @@ from typing import Any
 HEADER = struct.Struct("<I")
 """Length of a frame in bytes."""
 LARGEST_FRAME = 256 << 20
+_READ = 1 << 16
+"""Bytes of a read: beyond twice as many, `malloc` asks the kernel for each buffer, and gives it back."""
 CHANNEL = 3
 """File descriptor of a worker's channel."""
 PROGRESS = struct.Struct("<QQ")
@@ -120,7 +122,7 @@ def read_frames(descriptor: int) -> Iterator[bytes]:
         if body is not None:
             yield body
             continue
-        data = read(descriptor, 1 << 18)
+        data = read(descriptor, _READ)
         if not data:
             return
         reader.feed(data)

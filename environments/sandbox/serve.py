@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from trajsmith.environments.sandbox.serialization import (
     Request,
     WorkerOp,
     make_sender,
+    read_frames,
 )
 from trajsmith.environments.sandbox.virtual import VirtualSources
 from trajsmith.environments.session import InitialAction
@@ -128,6 +129,7 @@ class WorkerServer:
         self._modules = collect_module_entries(LOADED)
         self._shift = limits.shift
         self._ended = 0
+        self._decode, self._encode = msgspec.msgpack.Decoder().decode, msgspec.msgpack.Encoder().encode
         self._handlers: dict[int, Callable[..., Any]] = {
             WorkerOp.START: self._start,
             WorkerOp.CHANGES: self._changes,
@@ -139,11 +141,11 @@ class WorkerServer:
             WorkerOp.PREPARE: self._prepare,
         }
 
-    def run(self, incoming: Iterator[bytes], progress: memoryview | None) -> None:
+    def run(self, channel: int = CHANNEL, progress: memoryview | None = None) -> None:
         """Serve until the channel ends; with memory for the progress, where frames have many requests."""
-        decode, encode = msgspec.msgpack.Decoder().decode, msgspec.msgpack.Encoder().encode
-        send, mark, answer, begun = make_sender(CHANNEL), PROGRESS.pack_into, self._answer, 0
-        for frame in incoming:
+        send, mark, answer, begun = make_sender(channel), PROGRESS.pack_into, self._answer, 0
+        decode, encode = self._decode, self._encode
+        for frame in read_frames(channel):
             replies: list[RawReply] = []
             for request in decode(frame):
                 if progress is not None:

@@ -41,6 +41,7 @@ from trajsmith.environments.sandbox.serve import (
     make_fault,
 )
 from trajsmith.environments.sandbox.virtual import VirtualSources
+from trajsmith.environments.sandbox.warm_up import fill_free_chunks
 from trajsmith.records import EnvironmentFault, InputError
 
 _HIDDEN = split_words("""
@@ -49,7 +50,8 @@ _HIDDEN = split_words("""
     trajsmith.environments.sandbox.lockdown
     trajsmith.environments.sandbox.namespaces trajsmith.environments.sandbox.seccomp
     trajsmith.environments.sandbox.serve
-    trajsmith.environments.sandbox.syscalls trajsmith.environments.sandbox.worker trajsmith.environments.sandbox.zygote
+    trajsmith.environments.sandbox.syscalls trajsmith.environments.sandbox.warm_up
+    trajsmith.environments.sandbox.worker trajsmith.environments.sandbox.zygote
 """)
 """Modules that foreign code has no use for; a courtesy only, the kernel layers do not depend on it."""
 
@@ -97,6 +99,8 @@ def worker_main(channel: int, progress: int | None, options: WorkerOptions, worl
         gc.collect()
         gc.freeze()  # plays that are forked from here share what there is
         gc.set_threshold(200_000, 50, 1000)
+        if options.forks:
+            fill_free_chunks()
         if server is not None:
             (_fork_plays if options.forks else _serve)(server, memory, options)
         os._exit(0)
@@ -111,7 +115,7 @@ def _announce(listener: int) -> None:
 
 
 def _serve(server: WorkerServer, memory: memoryview | None, options: WorkerOptions) -> None:
-    server.run(read_frames(CHANNEL), memory)
+    server.run(progress=memory)
 
 
 def _take_over(channel: int, progress: int | None) -> memoryview | None:
@@ -196,7 +200,7 @@ def _play_main(descriptors: list[int], server: WorkerServer, options: WorkerOpti
         for descriptor in descriptors:
             _take_over(descriptor, None)
         lockdown.take_channel(options.layers)
-        server.run(read_frames(CHANNEL), None)
+        server.run()
         os._exit(0)
     finally:
         os._exit(_OWN_ERROR)

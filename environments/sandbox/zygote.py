@@ -21,6 +21,7 @@ from typing import Any
 from trajsmith.environments.sandbox import lockdown
 from trajsmith.environments.sandbox.serialization import split_words
 from trajsmith.environments.sandbox.virtual import VirtualSources
+from trajsmith.environments.sandbox.warm_up import serve_trial_plays
 from trajsmith.environments.sandbox.worker import WorkerOptions, worker_main
 
 STANDARD = split_words("""
@@ -47,6 +48,7 @@ def main(control: int, options: dict[str, Any]) -> None:
     world = VirtualSources()
     world.install()
     lockdown.prepare()
+    serve_trial_plays(world)
     if "namespaces" in options["layers"]:
         try:
             lockdown.enter_namespaces()

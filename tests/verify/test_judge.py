@@ -105,7 +105,7 @@ async def test_the_evidence_of_execution_is_in_the_prompt(retail):
     model = Bench()
     await judge(retail, model).review(task, trajectory, verdict)
     system, case = (message.content for message in model.requests[0].messages)
-    assert task.policy in system
+    assert all(f"> {line}" in system for line in task.policy.strip().splitlines())
     assert all(check.says in case for check in verdict.checks)
     assert all(str(operation["path"]) in case for operation in trajectory.diff[:1])
     assert "failed: the answer tells" in case
