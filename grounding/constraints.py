@@ -13,7 +13,7 @@ from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.paths import find_values, get_value, iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
 from trajsmith.grounding.references import ReferenceNotResolved, RowWords, pick_values, resolve_reference, take_part
-from trajsmith.grounding.row_condition import DaysBefore, RowCondition
+from trajsmith.grounding.row_condition import AtMost, DaysBefore, RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep, parse_datetime
 from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall, Selector
@@ -73,6 +73,7 @@ class StepConstraints:
         self.today = today
         where: dict[str, Container[Any]] = {**step.where}
         where |= {field: DaysBefore(today, days) for field, days in step.days_old.items()}
+        where |= {field: AtMost(limit) for field, limit in step.up_to.items()}
         if not self.missing:
             where |= {field: self._list_shared(reference) for field, reference in step.where_same.items()}
         self.rows = RowCondition(where) if where else None

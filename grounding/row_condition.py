@@ -63,6 +63,16 @@ class DaysBefore:
         return day is not None and day <= self.latest
 
 
+class AtMost:
+    """Container of the numbers up to a limit."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and value <= self.limit
+
+
 def _fits(value: Any, allowed: Container[Any]) -> bool:
     return value in allowed or (isinstance(parse_datetime(value), datetime) and value[:10] in allowed)
 

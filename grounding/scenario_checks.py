@@ -44,6 +44,7 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
         *step.where,
         *step.where_same,
         *step.days_old,
+        *step.up_to,
         *(_get_field(value) for value in step.where_same.values()),
     ):
         if field not in fields:

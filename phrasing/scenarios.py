@@ -52,6 +52,8 @@ class ScenarioStep(FrozenModel):
     its thing was chosen from; of dates the day counts: {"city": "add_extra.to_city"}."""
     days_old: dict[str, int] = {}
     """Date field of that row to how many days it lies back at least: {"placed_at": 1} for what is not from today."""
+    up_to: dict[str, float] = {}
+    """Number field of that row to the most that it may be: {"total": 160} for what somebody gives away."""
     ask: tuple[str, ...] = ()
     """Verb phrases in this story, as `ToolPhrases.ask`; the phrasebook's serve where both are empty."""
     say: tuple[str, ...] = ()

@@ -133,7 +133,7 @@ class Wording:
         self, templates: Sequence[str], result: Any, arguments: Mapping[str, Any], rng: random.Random
     ) -> str | None:
         """A sentence over a result, or None if no template fits."""
-        values = {"out": result, "arg": dict(arguments), "row_templates": self.shuffle_rows(rng)}
+        values = {"out": result, "arg": dict(arguments), "row_templates": self.shuffle_rows(rng), "others": ()}
         return pick_text(templates, values, rng)
 
 

@@ -88,6 +88,8 @@ class ReferenceTracker:
             return get_language().grammar.that(entity), stated
         first: tuple[str, list[str]] | None = None
         for inner, inner_keys in self._iterate_phrases(name, value, source, held, keys):
+            if source.call in self.requested and source.call < self.turn_start:
+                inner = self._prefer_name(name, value, inner, source)
             if _names_any(inner, self.untold):
                 others = self._describe_by_row(name, value, self._list_rows(source))
                 inner = next((other for other in others if not _names_any(other, self.untold)), inner)
@@ -282,6 +284,23 @@ class ReferenceTracker:
             known = self.known[build_selector_key(source.call, selector)]
             parts.append(get_language().grammar.outer(known.label, known.said))
         return "".join(parts)
+
+    def _prefer_name(self, name: str, value: Any, phrase: str, source: FromOutput) -> str:
+        """Return the name of a thing that an answer has told of, in place of its date or a number; with them, where
+        another thing of the list has the same name."""
+        entity, rows = self.wording.entity(name), self._list_rows(source)
+        picked = [pick.field for pick in source.selectors if pick.how == "equals"]
+        row = next((row for row in rows if row.get(name) == value), None)
+        if row is None or len(picked) != 1 or classify_field(picked[0], row.get(picked[0])) not in ("date", "number"):
+            return phrase
+        names = [field for field in entity.by if classify_field(field, row.get(field)) == "name" and row.get(field)]
+        for field in names:
+            if sum(other.get(field) == row[field] for other in rows) == 1:
+                fact = UserFact(key="", label=field, value=row[field], said="", slot=f"{name}|{field}", how="equals")
+                return self.describe(name, fact)
+            both = pick_text(entity.within.get(field, ()), {"phrase": phrase, "value": row[field]}, self.rng)
+            return both or phrase
+        return phrase
 
     def _is_sole_told(self, name: str, kind: str, value: str, source: FromOutput) -> bool:
         """Return whether an answer has just told of this thing, which has no name of its own, and of no other of its

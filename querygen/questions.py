@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trajsmith.grounding import build_selector_key, get_value, iterate_nodes, join_path
-from trajsmith.grounding.row_fields import list_sayable_fields, rank_fields
+from trajsmith.grounding.row_fields import classify_field, list_sayable_fields, rank_fields
 from trajsmith.phrasing import Question, Wording, format_value, list_slots, pick_text, split_identifier, stem
 from trajsmith.querygen.requested_info import has_empty_list, iter_places
 from trajsmith.records import GoldCall, JsonValue, RequestedInfo, Selector, UserFact
@@ -119,7 +119,8 @@ def _iter_rows(
             if any(get_value(row, field) not in (None, *values) for field, values in where.items()):
                 continue
             fields = [field for field in list_sayable_fields(row, tuple(entity.by)) if "." not in field]
-            for field in rank_fields(row, fields, rng):
+            ranked = rank_fields(row, fields, rng)
+            for field in sorted(ranked, key=lambda field: classify_field(field, get_value(row, field)) != "name"):
                 value = get_value(row, field)
                 same = sum(get_value(other, field) == value for other in rows)
                 if same == 1 and isinstance(value, str | int | float) and field not in question.asks:

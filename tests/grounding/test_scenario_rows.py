@@ -69,6 +69,13 @@ async def test_an_order_of_today_is_no_order_that_somebody_has_lost_track_of():
     assert all(date.fromisoformat(day) < date(now.year, now.month, now.day) for day, now in days)
 
 
+async def test_what_is_given_away_costs_no_more_than_the_story_allows():
+    look = {"tool": "get_order", "where": {"status": ["pending", "processing"]}, "up_to": {"total": 160}}
+    totals = [calls["get_order"].result["total"] for calls, _, _ in await ground_all("retail", look, count=20)]
+    assert totals
+    assert max(totals) <= 160
+
+
 async def test_access_lasts_as_many_days_as_the_story_needs():
     asks = {"tool": "request_access", "arguments": {"system": ["remote_access"]}, "days_ahead": {"until": 21}}
     lasting = [

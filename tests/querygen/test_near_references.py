@@ -153,3 +153,17 @@ async def test_nobody_lists_what_is_in_an_order_to_ask_what_is_in_it():
     for seed in SEEDS:
         (text,) = write_requests(chain, ((0, 3),), seed)
         assert not any(name in text for name in names), text
+
+
+async def test_what_was_listed_by_name_is_called_by_it_and_not_by_its_date():
+    state = Chain("calendar").cls.seed_state("medium", 2).model_dump(mode="json")
+    chain = ask_plainly(await Chain("calendar", state).start(), cancel_event="cancel {event_id}")
+    await chain.call("list_events", days=said(7, "days"))
+    rows = chain.calls[0].result["result"]
+    row = next(row for row in rows if sum(row["title"] == other["title"] for other in rows) == 1)
+    pick = chain.take(0, "$.result[*].event_id", row, "equals", "starts_at")
+    await chain.call("cancel_event", event_id=pick)
+    for seed in SEEDS:
+        _, text = write_requests(chain, ((0, 1), (1, 2)), seed)
+        assert row["title"] in text or " it" in text or "that event" in text, text
+        assert "at " + row["starts_at"][11:16] not in text

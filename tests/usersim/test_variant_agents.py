@@ -13,7 +13,7 @@ from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.phrasing.voices import load_voices
 from trajsmith.records import AnswerFact, GoldCall, Message, ToolSpec
 from trajsmith.usersim import ScriptedAgent, scripted_agent, variant_roles
-from trajsmith.usersim.confirmation_questions import IdentifiedRow
+from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
 from trajsmith.usersim.courtesies import Courtesies
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.variant_roles import VariantAgent
@@ -122,6 +122,27 @@ def test_who_asked_to_be_told_is_asked_again_about_the_new_value(needs):
     assert "broken" in second and "late" not in second and "?" in second
     agent.task.mode = "conversation"
     assert not agent._asks_first(0), "two times are enough"
+
+
+@pytest.mark.parametrize("visible", [True, False])
+def test_what_nobody_has_checked_is_offered_as_an_attempt(visible):
+    refused, other = cancel("O1", reason="late"), cancel("O1", reason="broken")
+    agent = build_agent([other], {"tempting": (refused,), "visible": visible, "told": ["broken"]})
+    said = agent._offer("Sorry, that can't be done.", other).message.content
+    assert ("try to" in said) is not visible
+    assert "broken" in said
+
+
+def test_an_offer_names_a_thing_once():
+    by = BOOK.entities["order_id"].model_copy(update={"by": {"placed_on": ("the order of {value|date}",)}})
+    refused, other = cancel("O1", reason="late"), cancel("O1", reason="broken")
+    agent = build_agent([other], {"tempting": (refused,)})
+    agent.wording = Wording(BOOK.model_copy(update={"entities": {"order_id": by}}), TOOLS)
+    name = ConfirmationWriter(agent.wording, agent.rng, agent.voice).name_thing("order_id", identify("O1"))
+    question = f"Shall I cancel {name}?"
+    assert agent._point_back(question, f"I can't cancel {name} as late.", other) == "Shall I cancel it?"
+    assert agent._point_back(question, "That can't be done.", other) == question
+    assert agent._point_back(question, f"I can't cancel {name}.", cancel("O2", reason="broken")) == question
 
 
 # Closers

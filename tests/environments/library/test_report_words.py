@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
-from trajsmith.phrasing import Wording, load_phrasebook, load_scenarios
+from trajsmith.phrasing import Wording, list_slots, load_phrasebook, load_scenarios
 from trajsmith.phrasing.templates import render_phrase
 
 _EMPTY = re.compile(r"\{% if [^%]*%\}\{% endif %\}")
@@ -32,6 +32,7 @@ def say_all(environment: str, tool: str, out: Mapping[str, object]) -> list[str 
     return [
         wording.results([template], out, {}, random.Random(0))
         for template in (*phrases.done, *phrases.brief, *phrases.detailed)
+        if "before" not in list_slots(template)
     ]
 
 
