@@ -229,14 +229,18 @@ def check_json(text: bytes, limit: int) -> None:
         raise ValueError(f"JSON that nests deeper than {DEEPEST} levels")
 
 
-def _count_values(text: bytes, most: int) -> int:
-    """Count the values of a JSON text, keys among them; no more exactly than is needed to tell if `most` is passed."""
-    values = 1 + sum(map(text.count, _BEFORE_VALUES))
-    if values > most:
+def _count_values(text: bytes, most: int, exact: bool = False) -> int:
+    """Count the values of a JSON text, keys among them.
+
+    Not `exact`, marks inside strings count as well, as long as `most` is not passed. Beyond `most`, all that is said is
+    that there are more.
+    """
+    values, enough = 1 + sum(map(text.count, _BEFORE_VALUES)), 0 if exact else most
+    if values > enough:
         for string in islice(_QUOTED.finditer(text), most + 1):  # each is a value, or the key of one
             start, end = string.span()
             values -= sum(text.count(mark, start, end) for mark in _BEFORE_VALUES)
-            if values <= most:
+            if values <= enough:
                 break
     return values
 
@@ -268,13 +272,16 @@ def _is_deeper(text: bytes) -> bool:
 
 
 def _check_changes(changes: list[tuple[str, str | None, bytes | None]], limit: int) -> None:
-    values = 0
-    for _, _, text in changes:
-        if text is not None:
-            check_json(text, limit)
-            values += 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
-    if values * _VALUE_BYTES > _GROWTH * limit:
-        raise ValueError(f"about {values} values in the changes of a state")
+    texts = [text for _, _, text in changes if text is not None]
+    for text in texts:
+        check_json(text, limit)
+    left = most = _GROWTH * limit // _VALUE_BYTES
+    if sum(_count_values(text, len(text)) for text in texts) <= most:
+        return
+    for text in texts:
+        left -= _count_values(text, left, exact=True)
+        if left < 0:
+            raise ValueError(f"more than {most} values in the changes of a state")
 
 
 def _read_fault(content: bytes) -> Fault:
