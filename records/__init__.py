@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         TurnVerdict,
         Verdict,
     )
+    from trajsmith.records.writer_lock import WriterLock
     from trajsmith.records.yaml_text import compose_yaml
 
 _NAMES = {
@@ -162,6 +163,7 @@ _NAMES = {
     "traces": "TraceCall TraceDialogue TraceTask",
     "trajectory": "CallEvent InjectedFault Trajectory TurnSpan",
     "verdict": "CheckOutcome JudgeOpinion Outcome PrunedCall StepLabel TurnVerdict Verdict",
+    "writer_lock": "WriterLock",
     "yaml_text": "compose_yaml",
 }
 """Module to the public names that it defines."""
@@ -264,6 +266,7 @@ __all__ = [
     "UsageSummary",
     "UserFact",
     "Verdict",
+    "WriterLock",
     "build_page_policy",
     "canonical_json",
     "check_confirmation_rule",
