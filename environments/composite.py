@@ -27,6 +27,8 @@ T = TypeVar("T")
 NAME_SEPARATOR = "+"
 """Between the names of environments, in the name of all together."""
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
+_JOINED = "joined:"
+"""Before the name, in the `source` of a composite's spec."""
 _LONGEST = 64
 """Characters of a tool's name that endpoints take."""
 
@@ -86,21 +88,35 @@ def compose_spec(specs: Sequence[EnvironmentSpec], name: str = "", description: 
         policy="\n\n".join(f"## {spec.name}\n\n{spec.policy}" for spec in specs if spec.policy),
         tools=tools,
         state_schema={"type": "object", "properties": schemas, "required": list(schemas)},
-        source=f"joined:{name}",
+        source=f"{_JOINED}{name}",
         can_restore=all(spec.can_restore for spec in specs),
     )
+
+
+def find_homes(spec: EnvironmentSpec) -> dict[str, str]:
+    """Return the environment of each tool of a composite; nothing where the spec is none."""
+    parts = spec.state_schema.get("properties", {}) if spec.source == f"{_JOINED}{spec.name}" else {}
+    prefixes = {compose_tool_name(part, ""): part for part in sorted(parts, key=len)}
+    return {tool.name: part for tool in spec.tools for prefix, part in prefixes.items() if tool.name.startswith(prefix)}
 
 
 class CompositeSource:
     """Source of sessions over several environments."""
 
-    def __init__(self, parts: Sequence[CompositePart], name: str = "", description: str = "") -> None:
+    def __init__(
+        self,
+        parts: Sequence[CompositePart],
+        name: str = "",
+        description: str = "",
+        words: Mapping[str, str] | None = None,
+    ) -> None:
         """Parts are taken in the order of their names, so that the same ones are the same environment.
 
         Args:
             parts: The environments.
             name: Name of all together; their names joined if left out.
             description: As of `compose_spec`.
+            words: Thing ("room_id") to the environment whose words it has, where several speak of one.
 
         Raises:
             InputError: Two tools would get one name, or one too long for endpoints; or the name of all is too long.
@@ -112,6 +128,7 @@ class CompositeSource:
                 f"chains across {truncate_text(self.name, LONGEST_NAME)}: the name is longer than {LONGEST_NAME} "
                 "characters: shorten the environments' names, or lower sample.servers"
             )
+        self.words = words or {}
         self.homes: dict[str, tuple[str, str]] = {}
         """Tool to its environment and its name there."""
         for part in self.parts:
@@ -137,7 +154,7 @@ class CompositeSource:
 
     @property
     def phrasebook(self) -> Phrasebook:
-        return _compose_phrasebook(self.parts)
+        return _compose_phrasebook(self.parts, self.words)
 
     @property
     def scenarios(self) -> ScenarioBook:
@@ -212,9 +229,9 @@ class CompositeSession:
         await self._stack.aclose()
 
 
-def _compose_phrasebook(parts: Sequence[CompositePart]) -> Phrasebook:
+def _compose_phrasebook(parts: Sequence[CompositePart], chosen: Mapping[str, str]) -> Phrasebook:
     """The words of all. Where two speak differently of one parameter or thing, each tool keeps its own words for its
-    parameters, and the thing is called by its name."""
+    parameters; the thing has the words of the environment that `chosen` names, or is called by its name."""
     books = [(part, part.source.phrasebook) for part in parts]
     tools: dict[str, ToolPhrases] = {}
     parameters: dict[str, ParameterPhrases] = {}
@@ -224,6 +241,8 @@ def _compose_phrasebook(parts: Sequence[CompositePart]) -> Phrasebook:
         tools.update({compose_tool_name(part.spec.name, name): words for name, words in book.tools.items()})
         parameters.update(_parameters(part, book))
         for name, words in book.entities.items():
+            if chosen.get(name, part.spec.name) != part.spec.name:
+                continue
             if entities.setdefault(name, words) != words:
                 clash.add(name)
     return Phrasebook(

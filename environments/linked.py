@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from trajsmith.environments.composite import CompositePart, CompositeSource, compose_tool_name
 from trajsmith.environments.linked_states import BrokenLinkError, StateLink, link_states
 from trajsmith.environments.session import EnvironmentSource, Session
-from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, load_yaml_model
+from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, ScenarioStep, load_yaml_model
 from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,
@@ -40,6 +40,8 @@ class LinkedWorld(FrozenModel):
     """Environment whose day all have; the dates of the others are moved. The first one if left out."""
     links: tuple[StateLink, ...] = ()
     """Fields of the states that mean the same."""
+    words: dict[str, str] = {}
+    """Thing that several environments have ("room_id") to the one whose words it is spoken of in."""
     roles: tuple[str, ...] = ()
     """Who the user may be; those of the environments if left out."""
     scenarios: tuple[Scenario, ...] = Field(min_length=1)
@@ -63,7 +65,7 @@ class LinkedWorld(FrozenModel):
         return self
 
     def compose_scenarios(self, names: Sequence[str]) -> ScenarioBook:
-        """Return the stories with the tools' names in the composite.
+        """Return the stories with the tools' names in the composite; users do not know the values that cross.
 
         Args:
             names: Names of the environments.
@@ -73,7 +75,8 @@ class LinkedWorld(FrozenModel):
         """
         composed = []
         for scenario in self.scenarios:
-            steps = []
+            steps: list[ScenarioStep] = []
+            homes = {step.name: step.tool.partition(".")[0] for step in scenario.steps}
             for step in scenario.steps:
                 environment, _, tool = step.tool.partition(".")
                 if environment not in names:
@@ -81,7 +84,9 @@ class LinkedWorld(FrozenModel):
                         f"world {self.name}: scenario {scenario.id}: there is no environment {environment!r}; "
                         f"it has {', '.join(names)}"
                     )
-                steps.append(step.model_copy(update={"tool": compose_tool_name(environment, tool)}))
+                crossing = (name for name, other in step.same_as.items() if homes[other.split(".")[0]] != environment)
+                update = {"tool": compose_tool_name(environment, tool), "unsaid": (*step.unsaid, *crossing)}
+                steps.append(step.model_copy(update=update))
             composed.append(scenario.model_copy(update={"steps": tuple(steps)}))
         return ScenarioBook(scenarios=tuple(composed))
 
@@ -129,7 +134,7 @@ class LinkedSource:
         if self._composite is None:
             parts = [CompositePart(source, await source.spec()) for source in self.sources]
             self._check_names([part.spec.name for part in parts])
-            self._composite = CompositeSource(parts, self.world.name, self.world.description)
+            self._composite = CompositeSource(parts, self.world.name, self.world.description, self.world.words)
         return self._composite.joined
 
     def _check_names(self, names: Sequence[str]) -> None:
@@ -138,7 +143,7 @@ class LinkedSource:
         Raises:
             InputError: One is not.
         """
-        used = [self.world.clock or names[0]]
+        used = [self.world.clock or names[0], *self.world.words.values()]
         used += [place.partition(".")[0] for link in self.world.links for place in (link.source, link.target)]
         wrong = next((name for name in used if name not in names), None)
         if wrong is not None:

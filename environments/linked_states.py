@@ -35,6 +35,10 @@ class StateLink(FrozenModel):
     """The same for values that change in this row only: dates, amounts, choices."""
     rows: int | None = Field(None, ge=1)
     """Number of rows that are the same; all that both have if left out."""
+    skip_from: int = Field(0, ge=0)
+    """Rows of the source that come before the first of them."""
+    skip_to: int = Field(0, ge=0)
+    """Rows of the target that come before the first of them."""
 
     @property
     def title(self) -> str:
@@ -88,7 +92,8 @@ def _move(state: JsonObject, days: int) -> JsonObject:
 
 def _apply(link: StateLink, states: JsonObject) -> JsonObject:
     """Return the target's state with the values of the source."""
-    source, target = _list_rows(link, link.source, states), _list_rows(link, link.target, states)
+    source = _list_rows(link, link.source, states)[link.skip_from :]
+    target = _list_rows(link, link.target, states)[link.skip_to :]
     count = min(len(source), len(target)) if link.rows is None else link.rows
     if not count or count > min(len(source), len(target)):
         raise BrokenLinkError(
@@ -98,10 +103,10 @@ def _apply(link: StateLink, states: JsonObject) -> JsonObject:
     linked = states | {environment: orjson.loads(orjson.dumps(states[environment]))}
     for number in range(count):
         for field, other in link.names.items():
-            old = _get(link, _list_rows(link, link.target, linked)[number], other)
+            old = _get(link, _list_rows(link, link.target, linked)[link.skip_to + number], other)
             linked[environment] = _exchange(link, linked[environment], old, _get(link, source[number], field))
         for field, other in link.values.items():
-            row = _list_rows(link, link.target, linked)[number]
+            row = _list_rows(link, link.target, linked)[link.skip_to + number]
             _get(link, row, other)
             row[other] = _get(link, source[number], field)
     changed: JsonObject = linked[environment]

@@ -1,7 +1,8 @@
 """Constraints of a scenario's steps: what a call must share with earlier calls is bound before anything is drawn."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -9,13 +10,13 @@ from typing import Any
 
 from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField
-from trajsmith.grounding.paths import iterate_nodes, join_path
+from trajsmith.grounding.paths import find_values, get_value, iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
-from trajsmith.grounding.references import RowWords, pick_values, take_part
-from trajsmith.grounding.row_condition import RowCondition
+from trajsmith.grounding.references import ReferenceNotResolved, RowWords, pick_values, resolve_reference, take_part
+from trajsmith.grounding.row_condition import DaysBefore, RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep, parse_datetime
-from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall
+from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall, Selector
 
 SayValue = Callable[[SchemaField, Any], Option]
 """Makes the option that the user says a value for a parameter."""
@@ -53,6 +54,8 @@ class StepConstraints:
         step: The step.
         calls: Earlier steps by name, as far as they could be called.
         words: What decides which words pick a row of their results out.
+        earlier: All calls before it, by their numbers.
+        today: Day of the environment's clock.
     """
 
     def __init__(
@@ -60,11 +63,19 @@ class StepConstraints:
         step: ScenarioStep,
         calls: Mapping[str, StepCall],
         words: ListRowWords = lambda parameter, call: RowWords(),
+        earlier: Sequence[GoldCall] = (),
+        today: date = date.max,
     ) -> None:
         self.step = step
         self.words = words
         self.calls = calls
-        self.rows = RowCondition(step.where) if step.where else None
+        self.earlier = earlier
+        self.today = today
+        where: dict[str, Container[Any]] = {**step.where}
+        where |= {field: DaysBefore(today, days) for field, days in step.days_old.items()}
+        if not self.missing:
+            where |= {field: self._list_shared(reference) for field, reference in step.where_same.items()}
+        self.rows = RowCondition(where) if where else None
 
     @property
     def missing(self) -> str:
@@ -87,10 +98,15 @@ class StepConstraints:
         for kind, parameter, leaf in self._leaves(fields):
             if kind == "same_as":
                 options = self._values(self.step.same_as[parameter], rng, used, self.rows)
+                if parameter in self.step.unsaid:
+                    options = self._list_unsaid(self.step.same_as[parameter], options)
                 plan.bind(leaf.path, options)
             elif kind == "other_than":
                 others = [option.value for option in self._values(self.step.other_than[parameter], rng, used)]
                 plan.restrict(leaf.path, lambda value, others=others: value not in others)  # type: ignore[misc]
+            elif kind == "days_ahead":
+                before = self.today + timedelta(days=self.step.days_ahead[parameter] - 1)
+                self._bind_later(plan, leaf, [before.isoformat()], says, rng)
             elif kind == "later_than":
                 moments = [option.value for option in self._values(self.step.later_than[parameter], rng, used)]
                 self._bind_later(plan, leaf, moments, says, rng)
@@ -105,7 +121,7 @@ class StepConstraints:
         return self.rows is None or not self.rows.unseen or self.rows.matches_result(result)
 
     def _leaves(self, fields: list[SchemaField]) -> Iterator[tuple[str, str, SchemaField]]:
-        for kind in ("arguments", "same_as", "other_than", "later_than"):
+        for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead"):
             for parameter in getattr(self.step, kind):
                 yield from ((kind, parameter, leaf) for leaf in match_leaves(fields, parameter))
 
@@ -132,6 +148,47 @@ class StepConstraints:
                     options.append(Option(value, source))
         return options
 
+    def _list_unsaid(self, reference: str, options: list[Option]) -> list[Option]:
+        """Return the options that need no words: of the only row, else of the row that another step has taken.
+
+        Arguments of the earlier step stay as they are.
+        """
+        earlier = self.calls[split_reference(reference)[0]]
+        taken = [
+            source.selectors
+            for step in self.calls.values()
+            for _, source, _ in iterate_leaves(step.call)
+            if isinstance(source, FromOutput) and source.call == earlier.index
+        ]
+        unsaid: dict[str, Option] = {}
+        for option in options:
+            source = option.source
+            if not isinstance(source, FromOutput) or source.call != earlier.index:
+                return options
+            lists = {selector.rows for selector in source.selectors}
+            alone = tuple(Selector(rows=rows, how="only") for rows in sorted(lists, key=len))
+            for selectors in (alone, *(each for each in taken if lists <= {selector.rows for selector in each})):
+                fitting = source.model_copy(
+                    update={"selectors": tuple(each for each in selectors if each.rows in lists)}
+                )
+                with suppress(ReferenceNotResolved):
+                    value = resolve_reference(fitting, earlier.call.result)
+                    unsaid.setdefault(repr(value), Option(value, fitting))
+        return list(unsaid.values())
+
+    def _list_shared(self, reference: str) -> list[Any]:
+        """The values that "step.name" stands for, also a field of the row that the step's thing was chosen from; of
+        moments their days, too."""
+        name, field, _ = split_reference(reference)
+        call = self.calls[name].call
+        rows: list[Any] = [call.arguments, call.result]
+        for _, source, value in iterate_leaves(call):
+            if isinstance(source, FromOutput) and source.call < len(self.earlier):
+                matches = find_values(self.earlier[source.call].result, source.path)
+                rows += [match.levels[-1].row for match in matches if match.levels and match.value == value]
+        values = [value for row in rows if isinstance(row, dict) and (value := get_value(row, field)) is not None]
+        return [*values, *(value[:10] for value in values if isinstance(parse_datetime(value), datetime))]
+
     def _bind_arguments(self, plan: ArgumentPlan, leaf: SchemaField, values: tuple[Any, ...], says: SayValue) -> None:
         fitting = [option for option in plan.list_likely(leaf.path) if option.value in values]
         from_calls = any(isinstance(option.source, FromOutput) for option in plan.list_likely(leaf.path))
@@ -155,7 +212,12 @@ class StepConstraints:
 
 def list_step_references(step: ScenarioStep) -> list[tuple[str, str, str]]:
     """Return (constraint, parameter, earlier step) of everything in a step that refers to an earlier one."""
-    tables = (("same_as", step.same_as), ("other_than", step.other_than), ("later_than", step.later_than))
+    tables = (
+        ("same_as", step.same_as),
+        ("other_than", step.other_than),
+        ("later_than", step.later_than),
+        ("where_same", step.where_same),
+    )
     return [(kind, name, value.split(".")[0]) for kind, table in tables for name, value in table.items()]
 
 

@@ -1,20 +1,21 @@
 """Choice of things by fields of the rows that they stand in, as a scenario asks: only pending orders, for example."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from trajsmith.grounding.paths import PathMatch, find_values, get_value, iterate_nodes
-from trajsmith.records import JsonValue
+from trajsmith.phrasing import parse_datetime
 
 
 class RowCondition:
     """Test of rows; remembers which fields were there to be tested.
 
     Args:
-        where: Field to the values that it may have.
+        where: Field to the values that it may have; of a moment its day may stand there.
     """
 
-    def __init__(self, where: Mapping[str, Sequence[JsonValue]]) -> None:
+    def __init__(self, where: Mapping[str, Container[Any]]) -> None:
         self.where = where
         self.seen: set[str] = set()
         """Fields that stood in some row."""
@@ -39,15 +40,31 @@ class RowCondition:
     def matches_result(self, result: Any) -> bool:
         """Return whether a result has a row, or is one, with allowed values in the fields that no row had so far."""
         rows = (node for _, node in iterate_nodes(result, deepest=3) if isinstance(node, dict))
-        return any(all(get_value(row, field) in self.where[field] for field in self.unseen) for row in rows)
+        return any(all(_fits(get_value(row, field), self.where[field]) for field in self.unseen) for row in rows)
 
     def keeps(self, result: Any, match: PathMatch) -> bool:
         """Return whether the rows around a value have allowed values in all fields that they have."""
         for field, allowed in self.where.items():
             values = [value for row in _rows_around(result, match) if (value := get_value(row, field)) is not None]
-            if any(value not in allowed for value in values):
+            if any(not _fits(value, allowed) for value in values):
                 return False
         return True
+
+
+class DaysBefore:
+    """Container of the days that lie back so many days at least."""
+
+    def __init__(self, today: date, days: int) -> None:
+        self.latest = today - timedelta(days=days)
+
+    def __contains__(self, value: object) -> bool:
+        moment = parse_datetime(value)
+        day = moment.date() if isinstance(moment, datetime) else moment
+        return day is not None and day <= self.latest
+
+
+def _fits(value: Any, allowed: Container[Any]) -> bool:
+    return value in allowed or (isinstance(parse_datetime(value), datetime) and value[:10] in allowed)
 
 
 def _rows_around(result: Any, match: PathMatch) -> list[Any]:

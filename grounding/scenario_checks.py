@@ -30,14 +30,22 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
         yield f"there is no tool {step.tool!r}"
         return
     leaves = list_input_fields(tool)
-    for kind in ("arguments", "same_as", "other_than", "later_than"):
+    for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead"):
         for parameter in getattr(step, kind):
             if not match_leaves(leaves, parameter):
                 yield f"{kind}: {step.tool} has no parameter {parameter!r}"
     for kind in ("same_as", "other_than", "later_than"):
         for reference in getattr(step, kind).values():
             yield from _find_reference_faults(scenario, kind, reference, tools)
-    for field in step.where:
+    for reference in step.where_same.values():
+        if "." not in reference.strip("."):
+            yield f"where_same: {reference!r} names no field; write step.field"
+    for field in (
+        *step.where,
+        *step.where_same,
+        *step.days_old,
+        *(_get_field(value) for value in step.where_same.values()),
+    ):
         if field not in fields:
             yield f"where: no result of any tool has a field {field!r}"
     if scenario.change_of_mind and step.same_as and not (step.has_words or step.reasons):
@@ -48,6 +56,10 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
         unknown = list_slots(text) - set(tool.parameters) - row
         if unknown:
             yield f"{step.tool} has no parameter {min(unknown)!r} for the slot in {text!r}"
+
+
+def _get_field(reference: str) -> str:
+    return reference.partition(".")[2]
 
 
 def _find_reference_faults(scenario: Scenario, kind: str, reference: str, tools: dict[str, ToolSpec]) -> Iterator[str]:

@@ -15,7 +15,7 @@ def list_goals(search: GroundingSearch) -> list[str]:
 
 
 def check_scenario(search: GroundingSearch) -> None:
-    """Check that enough steps were made.
+    """Check that enough steps were made, in a linked world one that takes a value of another environment among them.
 
     Raises:
         RecordDropped: Too few; the reason names the kind of constraint, or of contradiction, that the first step
@@ -23,9 +23,14 @@ def check_scenario(search: GroundingSearch) -> None:
     """
     names = list_goals(search)
     wanted = sum(map(bool, search.chain.steps))
-    if len(names) >= max(min(LEAST_STEPS, wanted), LEAST_SHARE * wanted):
-        return
     gaps = [number for number in search.skipped if search.draft.get_step(number) is not None]
+    crossing = [
+        step.name for step in map(search.draft.get_step, range(len(search.chain.steps))) if step and step.unsaid
+    ]
+    if len(names) >= max(min(LEAST_STEPS, wanted), LEAST_SHARE * wanted):
+        if not crossing or not set(crossing).isdisjoint(names):
+            return
+        gaps = [number for number in gaps if search.chain.steps[number] in crossing]
     contradicting = (number for number in gaps if number in search.failures and search.failures[number].contradictions)
     number = next(contradicting, gaps[0])
     reason, cause = explain_gap(search, number)

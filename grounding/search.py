@@ -221,7 +221,9 @@ class GroundingSearch:
         frame.constraints = constraints = None
         if step is not None:
             words = partial(self.ground.assigner.list_row_words, calls=calls)
-            frame.constraints = constraints = StepConstraints(step, self._list_step_calls(), words)
+            frame.constraints = constraints = StepConstraints(
+                step, self._list_step_calls(), words, calls, self.ground.assigner.values.now.date()
+            )
         if constraints is not None and constraints.missing:
             failure.constraint = constraints.missing
             return False
@@ -300,6 +302,7 @@ class GroundingSearch:
 
         fields = assigner.fields[plan.tool]
         failure.constraint, used = constraints.apply(plan, fields, says, self.rng)
+        used |= {constraints.calls[reference.split(".")[0]].index for reference in constraints.step.where_same.values()}
         frame.conflict |= {self.frames[number].step for number in used}
         return not failure.constraint
 

@@ -4,6 +4,7 @@ from trajsmith.phrasing.answer_detection import is_answer_stated, is_fact_answer
 from trajsmith.phrasing.confirmation import (
     find_shown_row,
     get_confirmation_rule,
+    iterate_rows,
     needs_confirmation,
     render_confirmation_policy,
     render_full_policy,
@@ -125,6 +126,7 @@ __all__ = [
     "is_reason_shown",
     "is_refusal_told",
     "is_value_mentioned",
+    "iterate_rows",
     "join_opening",
     "join_words",
     "list_slots",

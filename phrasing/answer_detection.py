@@ -17,6 +17,7 @@ _MONTH = (
     "january|february|march|april|may|june|july|august|september|october|november|december|"
     "jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec"
 )
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _TIMES = re.compile(r"\b\d{1,2}:\d\d(?::\d\d)?\b|\b\d{1,2} ?[ap]\.?m\b")
 
 
@@ -55,7 +56,7 @@ def is_answer_stated(
         return True
     if isinstance(value, str) and value.islower() and value.replace("_", "").isalpha():
         return any(_is_word_stated(flat, form) for form in dict.fromkeys((value, humanize(value))))
-    return is_value_mentioned(flat, value)
+    return is_value_mentioned(flat, value) or _is_split_stated(text, value)
 
 
 def is_fact_answered(text: str, fact: AnswerFact) -> bool:
@@ -161,6 +162,18 @@ def _is_word_stated(flat: str, word: str) -> bool:
     """Return True if a word stands in a text and is not denied there."""
     pattern = re.compile(rf"(?<![\w-]){re.escape(' '.join(word.lower().split()))}(?![\w-])")
     return any(not get_language().answers.no_longer.search(flat[: match.start()]) for match in pattern.finditer(flat))
+
+
+def _is_split_stated(text: str, value: Any) -> bool:
+    """Return True if a sentence states a thing and its place apart: "single room at Hotel Astra" in "At Astra, the
+    single room is £80.00"."""
+    parts = get_language().answers.placed.split(value) if isinstance(value, str) else []
+    if len(parts) != 2 or not parts[0][:1].islower():
+        return False
+    return any(
+        is_value_mentioned(sentence, parts[1]) and is_value_mentioned(sentence, parts[0])
+        for sentence in _SENTENCE_END.split(text.lower())
+    )
 
 
 def _is_moment_stated(text: str, moment: datetime, value: str, exact: bool) -> bool:

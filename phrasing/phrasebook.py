@@ -38,7 +38,7 @@ class Question(FrozenModel):
     say: tuple[str, ...] = ()
     """Whole sentences: "When does {row} go out next?"."""
     answer: tuple[str, ...] = Field(min_length=1)
-    """Sentences over `out`, `arg` and `row`, each with all of `asks`: "It goes out on {row.next_on|date}."."""
+    """Sentences over `out`, `arg`, `row` and `before` with all of `asks`: "It goes out on {row.next_on|date}."."""
 
 
 class ToolPhrases(FrozenModel):
@@ -55,7 +55,9 @@ class ToolPhrases(FrozenModel):
     to you". `row` holds what results show of the thing, as long as nothing was changed since: where it lacks a field,
     the phrase is not taken. Phrases that leave out no argument come first, and of these those with `row`."""
     done: tuple[str, ...] = ()
-    """What the agent reports: sentences over `out` (the result) and `arg` (the arguments)."""
+    """What the agent reports: sentences over `out` (the result) and `arg` (the arguments). `before` holds what was
+    shown earlier, of the same look-up or of the thing that is changed; sentences with it come first where there is
+    any. `others` are the rows beside it in the list that it was chosen from, as they are now."""
     brief: tuple[str, ...] = ()
     """The same in few words, for agents with a short style."""
     because: str = ""
@@ -123,6 +125,9 @@ class Phrasebook(FrozenModel):
     """Who the user may be: "customer of the shop"."""
     scenarios: tuple[str, ...] = ()
     """Why they call, in one sentence; `{name}` and `{role}` may be used."""
+    covers: str = ""
+    """What an agent of this environment can help with, as it tells somebody who asks for something else: "your
+    accounts, cards and payees"."""
     name_from: tuple[str, ...] = ()
     """State paths of the names of people that the user may be, for example "customers.*.name"."""
     tools: dict[str, ToolPhrases] = {}

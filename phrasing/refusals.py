@@ -66,6 +66,8 @@ class Refusals(FrozenModel):
     left_again_reason: tuple[str, ...] = Field(min_length=1)
     offers: tuple[str, ...] = Field(min_length=1)
     """Questions whether to do something else; `{}` is a verb phrase."""
+    tries: tuple[str, ...] = Field(min_length=1)
+    """The same where nothing has shown yet that it can be done."""
     another: tuple[str, ...] = Field(min_length=1)
     """What the agent adds where it has nothing to offer; `{}` is "day" or "time"."""
     accepts: tuple[str, ...] = Field(min_length=1)

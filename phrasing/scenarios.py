@@ -34,14 +34,24 @@ class ScenarioStep(FrozenModel):
     same_as: dict[str, str] = {}
     """Parameter to "step.name": it has the value of that step's argument or result field:
     {"account_id": "freeze_card.account_id"}."""
+    unsaid: tuple[str, ...] = ()
+    """Parameters of `same_as` whose value the user does not know: it comes from the one row that there is, or from the
+    row of which an earlier step speaks."""
     other_than: dict[str, str] = {}
     """Parameter to "step.name": it has another value."""
     later_than: dict[str, str] = {}
     """Parameter to "step.name": a later date or time."""
+    days_ahead: dict[str, int] = {}
+    """Parameter to how many days after the clock's day it lies at least: {"until": 21} for access that is worth it."""
     settled: tuple[str, ...] = ()
     """Parameters that others have decided, such as when a course begins: nobody takes another value instead."""
     where: dict[str, tuple[JsonValue, ...]] = {}
     """Field of the row that a thing is chosen from, to the values that fit the story: {"status": ["pending"]}."""
+    where_same: dict[str, str] = {}
+    """Field of that row to "step.name": it has the value of that step's argument or result field, or of the row that
+    its thing was chosen from; of dates the day counts: {"city": "add_extra.to_city"}."""
+    days_old: dict[str, int] = {}
+    """Date field of that row to how many days it lies back at least: {"placed_at": 1} for what is not from today."""
     ask: tuple[str, ...] = ()
     """Verb phrases in this story, as `ToolPhrases.ask`; the phrasebook's serve where both are empty."""
     say: tuple[str, ...] = ()
@@ -106,7 +116,7 @@ class Scenario(FrozenModel):
             wanted = [*(step.follows or ())]
             wanted += [
                 value.split(".")[0]
-                for table in (step.same_as, step.other_than, step.later_than)
+                for table in (step.same_as, step.other_than, step.later_than, step.where_same)
                 for value in table.values()
             ]
             missing = next((name for name in wanted if name not in earlier), None)

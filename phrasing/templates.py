@@ -1,6 +1,7 @@
 """Phrase templates: Jinja2 with single braces, in its sandbox, compiled once."""
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,6 +36,18 @@ def _rows(context: Context, rows: Sequence[Any], entity: str) -> str:
     return join_rows(rows, context.get("row_templates", {}).get(entity, ()))
 
 
+def _find_shared_start(names: Sequence[Any]) -> str:
+    """Return the words with which all of several names begin, without the last word of any: "kitchen"."""
+    heads = [str(name).split()[:-1] for name in names] if len(names) > 1 else []
+    shared = itertools.takewhile(lambda words: len(set(words)) == 1, zip(*heads, strict=False))
+    return " ".join(words[0] for words in shared)
+
+
+def _drop_start(names: Sequence[Any], start: str) -> list[str]:
+    """Return names without the words with which they begin: of "kitchen", "table lamp" and "fridge" are left."""
+    return [str(name).removeprefix(f"{start} ") if start else str(name) for name in names]
+
+
 def _environment() -> ImmutableSandboxedEnvironment:
     environment = template_environment(
         bounded=True,
@@ -55,6 +68,8 @@ def _environment() -> ImmutableSandboxedEnvironment:
         "yesno": value_formatting.format_yes_no,
         "nom": lambda phrase: get_language().grammar.to_nominative(str(phrase)),
         "dat": lambda phrase: get_language().grammar.to_dative(str(phrase)),
+        "shared_start": _find_shared_start,
+        "drop_start": _drop_start,
         "lookup": lambda value, table: table.get(str(value), value),
     }
     environment.filters.update(filters)

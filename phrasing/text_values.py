@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from trajsmith.phrasing.fact_detection import find_days, find_numbers, find_times
-from trajsmith.phrasing.value_formatting import humanize, parse_datetime
+from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.value_formatting import humanize, parse_datetime, shift_date
 
 _COUNT = re.compile(r"^\d+ x ")
 """The "2 x" of an item in a list that is written in one text."""
@@ -36,6 +37,11 @@ class TextValues:
         days: dict[tuple[int, int], set[int]] = {}
         for month, day, year in find_days(self.flat) if self._has_digits else ():
             days.setdefault((month, day), set()).add(year)
+        if self.now is not None:
+            for by in get_language().grammar.find_near_days(self.flat):
+                near = shift_date(self.now, by)
+                if near is not None:
+                    days.setdefault((near.month, near.day), set()).add(near.year)
         return days
 
     def _says_day(self, day: date) -> bool:

@@ -4,6 +4,7 @@ import functools
 import random
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from trajsmith.phrasing import value_formatting
@@ -109,8 +110,15 @@ class Wording:
         phrases = self.parameter(tool, known.slot)
         return pick_text(phrases.ask, {}, rng) or render_plain_question(phrases.label, known.value, rng)
 
-    def describe(self, parameter: str, known: UserFact, rng: random.Random) -> str:
-        """A noun phrase that picks one thing out by what the user knows of it."""
+    def describe(self, parameter: str, known: UserFact, rng: random.Random, now: date | None = None) -> str:
+        """A noun phrase that picks one thing out by what the user knows of it.
+
+        Args:
+            parameter: What identifies the thing.
+            known: What the user knows.
+            rng: Draws the phrase.
+            now: The clock, if it is known: "the order from today" is said of what has its date.
+        """
         entity = self.entity(parameter)
         field = known.slot.split("|")[-1]
         label = self.parameter("", field).label
@@ -118,7 +126,8 @@ class Wording:
             return render_superlative(entity, field, label, known.how, known.value)
         value = self.value("", field, known.value, rng)
         phrase = pick_text(entity.by.get(field, ()), {"value": value, "noun": entity.noun}, rng)
-        return phrase or render_field_phrase(entity, field, label, value)
+        phrase = phrase or render_field_phrase(entity, field, label, value)
+        return get_language().grammar.say_near_day(phrase, now) if now is not None and now.year > 1 else phrase
 
     def results(
         self, templates: Sequence[str], result: Any, arguments: Mapping[str, Any], rng: random.Random

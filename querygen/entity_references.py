@@ -2,10 +2,10 @@
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trajsmith.grounding import build_selector_key
+from trajsmith.grounding import build_selector_key, find_values
 from trajsmith.grounding.row_fields import classify_field, score_field
 from trajsmith.phrasing import (
     EntityPhrases,
@@ -54,8 +54,16 @@ class ReferenceTracker:
         self.turn = 0
         self.turn_start = 0
         """Index of the first call of this turn."""
+        self.untold: Collection[str] = ()
+        """Names that only the result of the call tells: nobody lists what is in an order to ask what is in it."""
+        self.requested: set[int] = set()
+        """Calls that were asked for: their results have been told."""
         self.things: dict[tuple[str, str], int] = {}
         """(parameter, value) to the turn in which it was last talked about."""
+
+    def describe(self, name: str, known: UserFact) -> str:
+        """Return a noun phrase for a thing by what the user knows of it."""
+        return self.wording.describe(name, known, self.rng, self.model.now)
 
     def refer(
         self, name: str, value: Any, source: FromOutput, held: set[str], alone: bool = False
@@ -75,8 +83,14 @@ class ReferenceTracker:
             return self._refer_again(name, kind, str(value), source, alone), stated
         if picks and held & set(keys):
             return render_indefinite_reference(entity), stated
+        if picks and self._is_sole_told(name, kind, str(value), source):
+            self.spoke_of(self.calls[source.call], ())
+            return get_language().grammar.that(entity), stated
         first: tuple[str, list[str]] | None = None
         for inner, inner_keys in self._iterate_phrases(name, value, source, held, keys):
+            if _names_any(inner, self.untold):
+                others = self._describe_by_row(name, value, self._list_rows(source))
+                inner = next((other for other in others if not _names_any(other, self.untold)), inner)
             phrase, outer_keys = self._say_where(entity, inner, source, {*held, *inner_keys})
             first = first or (phrase, inner_keys + outer_keys)
             if self._leads_to(phrase, kind, str(value), source):
@@ -120,13 +134,36 @@ class ReferenceTracker:
                     continue
                 names = [str(self.known[key].value) for key in picks if self.known[key].how == "equals"]
                 owner, keys = self.refer(parameter, value, origin, held)
-                slot = {"owner": _leave_out_name(owner, phrase)}
+                owner = _leave_out_name(owner, phrase)
+                if _is_named_by(owner, phrase):  # "the Lamp from my order for the Lamp"
+                    rows = self._list_rows(origin)
+                    if sum(_is_named_by(str([*row.values()]), phrase) for row in rows) < 2:
+                        spoken_keys += keys
+                        continue
+                    others = self._describe_by_row(parameter, value, rows)
+                    owner = next((other for other in others if not _is_named_by(other, phrase)), owner)
+                slot = {"owner": owner}
             else:
                 continue
             spoken_keys += keys
             if not any(is_value_mentioned(phrase.lower(), each.lower()) for each in names if len(each) > 2):
                 phrase = pick_text(templates, {"phrase": phrase, **slot}, self.rng) or phrase
         return phrase, spoken_keys
+
+    def _list_rows(self, source: FromOutput) -> list[dict[str, Any]]:
+        """Return the rows of the list that a reference chooses from."""
+        matches = find_values(self.calls[source.call].result, source.path)
+        rows = (match.levels[-1].row for match in matches if match.levels)
+        return [row for row in rows if isinstance(row, dict)]
+
+    def _describe_by_row(self, name: str, value: Any, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield phrases for a thing by the fields of its row that no other row of the list shares."""
+        chosen: Mapping[str, Any] = next((row for row in rows if row.get(name) == value), {})
+        for field in self.wording.entity(name).by:
+            current = chosen.get(field)
+            if current is not None and sum(row.get(field) == current for row in rows) == 1:
+                fact = UserFact(key="", label=field, value=current, said="", slot=f"{name}|{field}", how="equals")
+                yield self.describe(name, fact)
 
     def _iterate_phrases(
         self, name: str, value: Any, source: FromOutput, held: set[str], keys: list[str]
@@ -135,7 +172,7 @@ class ReferenceTracker:
         entity = self.wording.entity(name)
         picks = [selector for selector in source.selectors if selector.how != "only"]
         if picks:
-            inner = self.wording.describe(name, self.known[keys[-1]], self.rng)
+            inner = self.describe(name, self.known[keys[-1]])
             yield inner + self._outer(picks[:-1], source), keys
         else:
             named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
@@ -159,7 +196,7 @@ class ReferenceTracker:
         for field, current in sorted(known_values.items(), key=lambda item: -score_field(*item)):
             if classify_field(field, current) in kinds:
                 fact = UserFact(key="", label=field, value=current, said="", slot=f"{name}|{field}", how="equals")
-                yield self.wording.describe(name, fact, self.rng)
+                yield self.describe(name, fact)
 
     def _leads_to(self, phrase: str, kind: str, value: str, source: FromOutput) -> bool:
         """Return whether a reader takes the phrase to mean this entity."""
@@ -198,7 +235,7 @@ class ReferenceTracker:
         for parameter, origin in lookup.provenance.items():
             if parameter in entity.by and isinstance(origin, FromUser) and origin.known not in held:
                 known = self.known[origin.known].model_copy(update={"slot": f"{name}|{parameter}"})
-                return self.wording.describe(name, known, self.rng), [known.key]
+                return self.describe(name, known), [known.key]
         return None
 
     def _in_another(self, entity: EntityPhrases, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
@@ -213,7 +250,7 @@ class ReferenceTracker:
             if len(picks) == 1 and isinstance(origin, FromOutput) and new and self._apart(entity, owner):
                 key = build_selector_key(origin.call, picks[0])
                 if key not in held and not self._changed_since(origin.call, name, producer.arguments[name]):
-                    inner = self.wording.describe(name, self.known[key], self.rng)
+                    inner = self.describe(name, self.known[key])
                     return get_language().grammar.inside(entity, inner), [key]
         return None
 
@@ -246,8 +283,18 @@ class ReferenceTracker:
             parts.append(get_language().grammar.outer(known.label, known.said))
         return "".join(parts)
 
+    def _is_sole_told(self, name: str, kind: str, value: str, source: FromOutput) -> bool:
+        """Return whether an answer has just told of this thing, which has no name of its own, and of no other of its
+        kind: who has one voucher says "that voucher", and not until when it is valid."""
+        entity, pool = self.wording.entity(name), self.model.candidates(kind)
+        if source.call not in self.requested or source.call >= self.turn_start or [one.id for one in pool] != [value]:
+            return False
+        named = (field for field in entity.by if classify_field(field, pool[0].latest(field)) == "name")
+        return bool(get_language().grammar.pronoun(entity)) and not any(named)
+
     def notice_goal(self, goal: int) -> None:
         """Record a requested call: what it created can be meant by "that"; a list makes "that" ambiguous."""
+        self.requested.add(goal)
         self.model.observe_outcome(goal, requested=True)
 
     def point_at(self, name: str, value: str) -> None:
@@ -274,6 +321,16 @@ def _leave_out_name(owner: str, phrase: str) -> str:
     names = [parts[0][head.end() :], *parts[2::2]]
     rest = [name for name in names if not is_value_mentioned(phrase.lower(), name.lower())]
     return head[0] + get_language().grammar.join(rest) if rest and len(rest) < len(names) else owner
+
+
+def _names_any(text: str, names: Iterable[str]) -> bool:
+    return any(is_value_mentioned(text.lower(), name.lower()) for name in names)
+
+
+def _is_named_by(text: str, phrase: str) -> bool:
+    """Return whether a text has the name by which a phrase calls a thing, without "the" or "my" before it."""
+    name = re.sub(r"^(?:the|my|that|this) ", "", phrase.lower())
+    return len(name) > 3 and is_value_mentioned(text.lower(), name)
 
 
 def render_indefinite_reference(entity: EntityPhrases) -> str:

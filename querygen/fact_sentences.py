@@ -63,7 +63,7 @@ class FactSentences:
             if key in keys and key not in stated:
                 stated.add(key)
                 name = path.split(".")[-1]
-                description = references.wording.describe(name, references.known[key], references.rng)
+                description = references.describe(name, references.known[key])
                 sentence = fill_pattern(self.voice.mentions, description, references.rng, self.frames)
                 sentences.append(capitalize_first(sentence))
         return sentences

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, find_rows, get_argument_name, iterate_leaves, list_needed_keys
+from trajsmith.grounding import (
+    build_selector_key,
+    find_rows,
+    get_argument_name,
+    is_identifier,
+    iterate_leaves,
+    list_needed_keys,
+)
 from trajsmith.phrasing import (
     ScenarioStep,
     UserVoice,
@@ -198,13 +205,7 @@ class RequestWriter:
 
     def _is_identity(self, index: int) -> bool:
         """Return True if a call takes what a person states about themselves: required, and not chosen from a list."""
-        tool, call = self.wording.tools[self.calls[index].tool], self.calls[index]
-        about = call.result if isinstance(call.result, dict) else {}
-        if any(self.wording.entity(name).by for name in about if name in self.wording.phrasebook.entities):
-            return False  # a thing that was looked up, and not the user
-        return len(call.arguments) == 1 and all(
-            name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments
-        )
+        return is_identity(self.calls[index], self.wording)
 
     def _find_mentioned(self, keys: Sequence[str], text: str) -> set[str]:
         """Return the keys of rows whose name a text holds already: "the living room television" names the room."""
@@ -218,7 +219,8 @@ class RequestWriter:
     def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
         """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read.
 
-        Of what a person asks for, they may leave out an amount, a date or which thing, but not what it is about.
+        Of what a person asks for, they may leave out an amount, a date or which thing, but not what it is about: who
+        has just seen a list says which of its things they mean.
         Look-ups on the way are the agent's business, but for who the user is; of two wishes for one tool nothing is
         left out, since nobody could tell what a question is about.
         """
@@ -235,7 +237,7 @@ class RequestWriter:
                 if isinstance(source, FromUser) and get_argument_name(path) in required:
                     if index not in self.goals or _is_decided(value):
                         keys.add(source.known)
-                elif isinstance(source, FromOutput) and call.effect == "write":
+                elif isinstance(source, FromOutput) and call.effect == "write" and source.call >= start:
                     keys |= {
                         build_selector_key(source.call, selector)
                         for selector in source.selectors
@@ -336,6 +338,7 @@ class RequestWriter:
         sources: dict[str, list[str]] = {}
         names = [name for name, source in call.provenance.items() if isinstance(source, FromOutput)]
         entities = [self.wording.entity(name) for name in names]
+        self.references.untold = _list_contents(call)
         alone = sum(bool(entity.by and get_language().grammar.pronoun(entity)) for entity in entities) == 1
         for name, source in call.provenance.items():
             if isinstance(source, FromUser) and source.known not in held:
@@ -350,6 +353,19 @@ class RequestWriter:
         return (phrases.narrate or phrases.ask)[0]
 
 
+def is_identity(call: GoldCall, wording: Wording) -> bool:
+    """Return True if a call looks up who the user is: by one required value, and not one of the things that people
+    choose among, such as a contact or a file, nor a list of such things."""
+    tool, result = wording.tools[call.tool], call.result if isinstance(call.result, dict) else {}
+    listed = [row for rows in result.values() if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+    fields = {name for row in (result, *listed) for name in row}
+    if any(wording.entity(name).by for name in fields & wording.phrasebook.entities.keys()):
+        return False
+    return len(call.arguments) == 1 and all(
+        name in tool.required and "enum" not in tool.parameters[name] for name in call.arguments
+    )
+
+
 def _join_sentences(sentences: Sequence[str]) -> str:
     """Join sentences; one without a full stop, as some people type, does not run into the next one."""
     closed = [f"{sentence}." if sentence[-1:].isalnum() else sentence for sentence in sentences[:-1]]
@@ -360,6 +376,14 @@ def _list_naming_keys(source: FromOutput, calls: Sequence[GoldCall]) -> list[str
     """Return the keys by which a thing is called: those that pick it out, and what it is looked up by."""
     picks = [build_selector_key(source.call, pick) for pick in source.selectors if pick.how != "only"]
     return [*picks, *(one.known for one in calls[source.call].provenance.values() if isinstance(one, FromUser))]
+
+
+def _list_contents(call: GoldCall) -> list[str]:
+    """Return the names of what is in the thing that a look-up shows: the products of an order."""
+    result = call.result if call.effect == "read" and isinstance(call.result, dict) else {}
+    rows = [row for inner in result.values() if isinstance(inner, list) for row in inner if isinstance(row, dict)]
+    texts = (value for row in rows for name, value in row.items() if not is_identifier(name))
+    return [text for text in texts if isinstance(text, str) and " " in text]
 
 
 def _is_decided(value: Any) -> bool:

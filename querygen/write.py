@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from functools import cached_property
 from typing import Literal
 
@@ -238,8 +239,8 @@ class TaskWriter:
         persona, scenario = make_persona(self.wording.phrasebook, state, [call.result for call in grounded.calls], rng)
         if story is not None:
             persona, scenario = story.cast(persona)
-        known = {entry.key: self._worded(entry, rng) for entry in grounded.known}
         now = find_clock_date(state)
+        known = {entry.key: self._worded(entry, rng, now) for entry in grounded.known}
         initial, voice = canonical_json(state).decode(), get_user_voice(persona.style)
         writer = RequestWriter(
             self.wording, grounded.calls, known, initial, rng, now, voice, questions=self.settings.questions
@@ -374,11 +375,11 @@ class TaskWriter:
             raise RecordDropped("gold_not_repeatable", "the same calls led to another state")
         return await GoldProof.of(gold, session)
 
-    def _worded(self, known: UserFact, rng: random.Random) -> UserFact:
+    def _worded(self, known: UserFact, rng: random.Random, now: date) -> UserFact:
         """The entry with the words in which this user says it."""
         if known.how != "value":
             name = known.slot.split("|")[0]
-            return known.model_copy(update={"said": self.wording.describe(name.split(".")[-1], known, rng)})
+            return known.model_copy(update={"said": self.wording.describe(name.split(".")[-1], known, rng, now)})
         return known.model_copy(update={"said": format_value(self.wording.value("", known.slot, known.value, rng))})
 
 

@@ -29,6 +29,8 @@ from trajsmith.toolgraph.word_statistics import Vocabulary
 
 Encoder = Callable[[Sequence[str]], Any]
 NAME_WORDS, ENTITY_WORDS, DESCRIPTION_WORDS, MEANT_WORDS = 5, 4, 16, 8
+BAGS = 10_000
+"""Texts that are turned into vectors at a time: bounds the memory."""
 TYPES = {"string": 1, "integer": 2, "number": 4, "boolean": 8, "array": 16, "object": 32}
 _CARRIERS = frozenset(map(stem, CARRIERS))
 _CONTROL = frozenset(map(stem, CONTROL))
@@ -230,13 +232,15 @@ def _padded(rows: list[list[int]], width: int, last: bool = False) -> Any:
 
 def _bag(rows: list[list[int]], weights: Any, vectors: Any) -> Any:
     """Weighted sum of word vectors per row, of length one (zero for an empty row)."""
-    lengths = np.array([len(row) for row in rows], np.int64)
-    flat = np.fromiter((word for row in rows for word in row), np.int64, int(lengths.sum()))
     summed = np.zeros((len(rows), vectors.shape[1]), np.float32)
-    filled = np.flatnonzero(lengths)
-    if filled.size:
-        starts = np.concatenate(([0], np.cumsum(lengths[filled])[:-1]))
-        summed[filled] = np.add.reduceat(vectors[flat] * weights[flat, None], starts, axis=0)
+    for begin in range(0, len(rows), BAGS):
+        part = rows[begin : begin + BAGS]
+        lengths = np.array([len(row) for row in part], np.int64)
+        flat = np.fromiter((word for row in part for word in row), np.int64, int(lengths.sum()))
+        filled = np.flatnonzero(lengths)
+        if filled.size:
+            starts = np.concatenate(([0], np.cumsum(lengths[filled])[:-1]))
+            summed[begin + filled] = np.add.reduceat(vectors[flat] * weights[flat, None], starts, axis=0)
     return summed / np.maximum(np.linalg.norm(summed, axis=1, keepdims=True), 1e-6)
 
 

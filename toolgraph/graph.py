@@ -236,7 +236,7 @@ class ToolGraph(FrozenModel):
 
     def to_bytes(self) -> bytes:
         """The graph as its file holds it: one JSON object, rows as columns."""
-        tools = [tool.model_dump(mode="json", exclude_none=True) for tool in self.tools]
+        tools = [orjson.Fragment(orjson.dumps(tool.model_dump(mode="json", exclude_none=True))) for tool in self.tools]
         head: JsonObject = {"tools": tools, "findings": list(self.findings)}
         if self.parts is not None:
             head["parts"] = self.parts

@@ -70,11 +70,14 @@ def list_changed_keys(tools: Sequence[ToolSpec], changed: Collection[str]) -> di
 
 def compute_part_digests(tools: Iterable[ToolSpec], settings: GraphSettings) -> dict[str, str]:
     """Server to the digest of its tools, the settings and the builder itself."""
-    by_server: dict[str, list[object]] = {}
+    by_server: dict[str, list[ToolSpec]] = {}
     for tool in tools:
-        by_server.setdefault(tool.server, []).append(tool.model_dump(mode="json", exclude_none=True))
+        by_server.setdefault(tool.server, []).append(tool)
     basis = [settings.model_dump(mode="json", exclude={"execution", "refine"}), compute_builder_digest()]
-    return {server: content_hash([*basis, specs]) for server, specs in by_server.items()}
+    return {
+        server: content_hash([*basis, [tool.model_dump(mode="json", exclude_none=True) for tool in specs]])
+        for server, specs in by_server.items()
+    }
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from trajsmith.toolgraph.fit_features import compute_fit_features
 from trajsmith.toolgraph.flow_features import compute_flow_features
 from trajsmith.toolgraph.link_model import LinkModel
 
-CHUNK = 200_000
+CHUNK = 50_000
 """Pairs that are measured at a time: bounds the memory."""
 HOPELESS = 0.4
 """Fit below which nothing else could make a link of a pair, so that it is dropped."""
@@ -48,7 +48,7 @@ def _measure(table: EndpointTable, output: Any, parameter: Any) -> tuple[Any, di
         left = np.flatnonzero((chunk["fit"] >= HOPELESS) | np.logical_or.reduce([chunk[name] > 0 for name in ANYWAY]))
         rows.append(left + start)
         parts.append({name: np.asarray(values, np.float32)[left] for name, values in chunk.items()})
-    return np.concatenate(rows), {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return np.concatenate(rows), {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
 
 
 def _chunks(table: EndpointTable, output: Any, parameter: Any) -> Iterator[tuple[int, dict[str, Any]]]:

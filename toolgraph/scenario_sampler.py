@@ -39,6 +39,9 @@ class ScenarioSampler:
     def __init__(self, book: ScenarioBook, network: SamplingNetwork, settings: SampleSettings) -> None:
         self.network = network
         self.settings = settings
+        reads = (tool for tool in network.number.values() if network.reads[tool])
+        self._listed = {field for tool in reads for field in network.outputs[tool]}
+        """Fields of the results of look-ups; others are tested on the result of the step itself."""
         self.scenarios = [scenario for scenario in book.scenarios if self._is_usable(scenario)]
         self.used: Counter[str] = Counter()
         """Scenario to the chains that were drawn in it."""
@@ -187,7 +190,9 @@ class ScenarioSampler:
 
     def _shows(self, tool: int, step: ScenarioStep) -> bool:
         """Return whether a result has the fields that a step tests."""
-        return all(field.split(".")[-1] in self.network.outputs[tool] for field in step.where)
+        wanted = (*step.where, *step.where_same, *step.days_old)
+        fields = [field for field in wanted if field.split(".")[-1] in self._listed]
+        return all(field.split(".")[-1] in self.network.outputs[tool] for field in fields)
 
     def _weigh(
         self, slot: Slot, lookups: set[int], step: ScenarioStep, before: Sequence[int], rng: random.Random
@@ -209,7 +214,7 @@ class ScenarioSampler:
 
 def list_referred_steps(step: ScenarioStep) -> list[str]:
     """Return the earlier steps whose values a step needs."""
-    tables = (step.same_as, step.other_than, step.later_than)
+    tables = (step.same_as, step.other_than, step.later_than, step.where_same)
     return [reference.split(".")[0] for table in tables for reference in table.values()]
 
 

@@ -49,7 +49,10 @@ def _rows(data: bytes, path: Path) -> Iterator[tuple[Any, str]]:
         except orjson.JSONDecodeError as error:
             number = next(number for number, line in lines if not _is_json(line))
             raise InputError(f"{path}:{number}: no tool: not valid JSON; {HELP}") from error
-    for row, number in rows:
+    del lines
+    rows.reverse()
+    while rows:  # a row that was read is let go of
+        row, number = rows.pop()
         answer = isinstance(row, dict) and row.keys() <= {"tools", "nextCursor", "_meta"}
         inside = row.get("tools") if answer else row
         if isinstance(inside, list):

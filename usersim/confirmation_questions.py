@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from trajsmith.grounding import is_identifier
 from trajsmith.phrasing import (
     AgentVoice,
     Wording,
@@ -227,7 +228,7 @@ class ConfirmationWriter:
         """Return the arguments that a question must name: all but the user's own identity, reasons and switches."""
         needed = set()
         for name, value in call.arguments.items():
-            taken = isinstance(call.provenance.get(name), FromOutput)
+            taken = self._is_thing(call, name)
             plain = value is not None and not isinstance(value, bool) and "reason" not in name
             if (name in identified and self.wording.entity(name).by) if taken else plain:
                 needed.add(name)
@@ -255,10 +256,15 @@ class ConfirmationWriter:
         return re.sub(pattern, lambda _: name, text, count=1)
 
     def _name_value(self, call: GoldCall, name: str, identified: IdentifiedRows) -> Any:
-        if isinstance(call.provenance.get(name), FromOutput):
+        if self._is_thing(call, name):
             named = self.name_thing(name, identified[name]) if name in identified else ""
             return named or get_language().grammar.that(self.wording.entity(name))
         return self.wording.value(call.tool, name, call.arguments[name], self.rng)
+
+    def _is_thing(self, call: GoldCall, name: str) -> bool:
+        """Return whether an argument refers to a thing that a result has shown; an amount or a day is a plain value."""
+        known = name in self.wording.phrasebook.entities or is_identifier(name)
+        return known and isinstance(call.provenance.get(name), FromOutput)
 
     def name_thing(self, parameter: str, choice: IdentifiedRow) -> str:
         """Return a noun phrase for a thing that fits no other of its list: "your Bills Account"; empty if none."""

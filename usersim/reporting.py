@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from trajsmith.grounding import find_rows, is_end_out_of_reach, is_identifier, is_list_cut, iterate_leaves
@@ -16,6 +16,7 @@ from trajsmith.phrasing import (
     is_fact_answered,
     is_value_mentioned,
     join_words,
+    list_slots,
     list_value_forms,
     pick_text,
     pluralize,
@@ -47,6 +48,10 @@ class ReportWriter:
         """What the user is going to ask for next: not told before, where other words do."""
         self.now = ""
         """The clock's day (ISO); templates compare due dates with it. Empty if it is not known."""
+        self.before: Callable[[GoldCall], Any] = lambda call: None
+        """Returns what was last shown, before a call, of what it shows; None where nothing was."""
+        self.others: Callable[[GoldCall], list[Any]] = lambda call: []
+        """Returns the other rows of the list that a call's thing was chosen from, as they are now."""
         self.used: set[str] = set()
         """Templates of what was told."""
         self._templates: dict[str, str] = {}
@@ -89,7 +94,10 @@ class ReportWriter:
 
     def _collect_values(self, call: GoldCall, content: Any) -> dict[str, Any]:
         rows = self.wording.shuffle_rows(self.rng)
-        return {"out": content, "arg": dict(call.arguments), "row_templates": rows, "now": self.now}
+        values = {"out": content, "arg": dict(call.arguments), "row_templates": rows, "now": self.now}
+        values["others"] = self.others(call)
+        before = self.before(call)
+        return values if before is None else {**values, "before": before}
 
     def _name_topic(self, info: RequestedInfo, call: GoldCall, text: str, row: str) -> str:
         """Return an answer that says first what it is about: "As for the add-on, it lasts 30 days."."""
@@ -132,7 +140,8 @@ class ReportWriter:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
         values = self._collect_values(call, content)
         ways = (first, phrases.done, phrases.detailed, phrases.brief)
-        texts = [self._pick(options, values, facts) for options in ways]
+        compared = [text for options in ways for text in options if "before" in list_slots(text)]
+        texts = [self._pick(options, values, facts) for options in (compared, *ways)]
         if not alone:
             every = [self._render(text, values) for options in ways for text in options]
             texts = sorted([*texts, *every], key=lambda text: self._is_open(text or "", call, content))
@@ -171,7 +180,8 @@ class ReportWriter:
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         first, whole = None, None
-        for template in sorted(self.rng.sample(list(templates), len(templates)), key=self.used.__contains__):
+        drawn = self.rng.sample(list(templates), len(templates))
+        for template in sorted(drawn, key=lambda one: ("before" not in list_slots(one), one in self.used)):
             text = self._render(template, values)
             if text:
                 self._templates[text] = template

@@ -28,10 +28,10 @@ from trajsmith.phrasing import (
     fill_pattern,
     get_agent_voice,
     get_language,
+    iterate_rows,
     needs_confirmation,
     pick_text,
 )
-from trajsmith.phrasing.confirmation import iterate_rows
 from trajsmith.records import (
     Composite,
     FromOutput,
@@ -52,6 +52,7 @@ from trajsmith.usersim.confirmation_questions import ConfirmationWriter, Identif
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
 from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
+from trajsmith.usersim.shown_rows import find_shown_before, list_other_rows
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
 
 LARGEST_GROUP = 10
@@ -439,6 +440,8 @@ class ScriptedAgent:
             answers += [answer] if answer else []
         facts = [fact for info in asked for fact in info.facts]
         self.reports.expect(self.task.turns[self.turn + 1 : self.turn + 2])
+        self.reports.before = lambda changed: find_shown_before(self.calls[:index], shown, changed)
+        self.reports.others = lambda changed: list_other_rows(shown, changed)
         whole = len(answers) < max(1, len(asked))
         text = self.reports.report(call, content, facts, alone) if whole else " ".join(answers)
         return self.reports.add_limit_note(call, content, text)

@@ -17,6 +17,7 @@ from trajsmith.phrasing import (
     draw_pattern,
     drop_near_years,
     format_value,
+    get_language,
     is_fact_answered,
     is_reason_shown,
     is_refusal_told,
@@ -280,12 +281,26 @@ class VariantAgent(ScriptedAgent):
         refused = self.twist.tempting[-1].arguments
         changed = [name for name, value in call.arguments.items() if value != refused.get(name)]
         writer = ConfirmationWriter(self.wording, self.rng, self.voice)
-        question = writer.write([(call, self._identified_rows(call))], changed, load_refusals().offers)
+        frames = load_refusals().offers if self.twist.visible else load_refusals().tries
+        question = writer.write([(call, self._identified_rows(call))], changed, frames)
+        question = self._point_back(question, text, call)
         content = f"{text} {question}"
         if not any(is_value_mentioned(question, value) for value in self.twist.told):
             label = self.wording.parameter(call.tool, changed[0]).label if changed else ""
             content = f"{text} The {label} would be {format_value(self.twist.told[0])}. {question}"
         return AgentAct(Message(role="assistant", content=content), confirms=True)
+
+    def _point_back(self, question: str, text: str, call: GoldCall) -> str:
+        """Return a question in which "it" stands for the thing that the text before it has named."""
+        writer, identified = ConfirmationWriter(self.wording, self.rng, self.voice), self._identified_rows(call)
+        parameters = [name for name in identified if self.wording.entity(name).by]
+        if len(parameters) != 1 or call.arguments[parameters[0]] != self.twist.tempting[-1].arguments.get(
+            parameters[0]
+        ):
+            return question
+        name = writer.name_thing(parameters[0], identified[parameters[0]])
+        pronoun = get_language().grammar.pronoun(self.wording.entity(parameters[0]))
+        return question.replace(name, pronoun, 1) if pronoun and name and name in text else question
 
     async def _settle(self, messages: list[Message]) -> AgentAct:
         """Do what was offered if the user wants it; else leave it."""

@@ -33,6 +33,8 @@ SHOWN = 5
 TRIES = 4
 """Mutants that are tried for each that is wanted: some are refused, or come to the same as gold."""
 
+CROSSING_TRIES = 6
+"""Other values that are tried for one that crosses between environments, until a call with one is not refused."""
 EXTRA_MUTANT_FACTOR = 5
 """How many times as many mutants decide where the first ones make a task look weak."""
 
@@ -125,6 +127,8 @@ class _Auditor:
         """Mutants, and the checks that they fail."""
         self.wrong_answers: list[tuple[RunMutant | AnswerMutant, set[CheckKey]]] = []
         """Wrong answers to what was asked, and the checks that they fail."""
+        self.unneeded: list[str] = []
+        """Values that cross between environments and that another value could stand for."""
         self.bad: dict[CheckKey, str] = {}
         """Checks that are no good, and why."""
         sources = [source for call in self.gold.calls for _, source, _ in iterate_leaves(call)]
@@ -135,6 +139,7 @@ class _Auditor:
         if self.settings.equivalents:
             await self._test_equivalents(known)
         await self._test_mutants()
+        await self._test_crossing()
         self._test_answers()
         self._drop_idle()
         keys = [[(turn, n) for n in range(len(checks))] for turn, checks in enumerate(self.jury.checks)]
@@ -163,6 +168,8 @@ class _Auditor:
     def _weakness(self, audit: CheckAudit, good: set[CheckKey]) -> str | None:
         if not self.idle & good:
             return IDLE_WEAKNESS
+        if self.unneeded:
+            return f"another value does as well ({self.unneeded[0]})"
         if audit.refused:
             return f"an equivalent run fails ({audit.refused[0]})"
         for wrong in (self.wrong, self.wrong_answers):
@@ -212,6 +219,20 @@ class _Auditor:
             says = collect_reported_facts(self.jury.facts, self.jury.sources, ran, mutant.answers)
             if not self.jury.is_gold(ran, says):
                 self.wrong.append((mutant, await self.jury.failures(ran, says)))
+
+    async def _test_crossing(self) -> None:
+        """For each value that crosses between environments, the first run with another value that is not refused."""
+        for says, mutants in self.mutator.crossing() if self.settings.mutants else ():
+            for mutant in mutants[:CROSSING_TRIES]:
+                ran = await self._run(mutant)
+                if ran is None:
+                    continue
+                reported = collect_reported_facts(self.jury.facts, self.jury.sources, ran, {})
+                failures = await self.jury.failures(ran, reported)
+                self.wrong.append((mutant, failures))
+                if not failures:
+                    self.unneeded.append(says)
+                break
 
     def _test_answers(self) -> None:
         """As many wrong answers to what was asked as there are wrong runs; none of them is executed."""

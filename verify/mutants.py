@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from trajsmith.environments import diff
+from trajsmith.environments.composite import find_homes
 from trajsmith.grounding import (
     ValueSource,
     find_values,
@@ -38,7 +39,7 @@ class RunMutant:
     """A gold run with one mistake.
 
     Attributes:
-        kind: One of `KINDS`.
+        kind: One of `KINDS`, or "crossing".
         says: What was done, for people.
         start: First step that is not as in gold.
         steps: All steps from there on.
@@ -177,6 +178,23 @@ class RunMutator:
             step = self.gold.steps[index]
             twice = self._from(index, step, GoldStep(step.call, step.turn, None))
             yield RunMutant("doubled", f"call {index}, {step.call.tool}, is made twice", index, twice, must=1)
+
+    def crossing(self) -> Iterator[tuple[str, list[RunMutant]]]:
+        """Values that cross from one environment into another, each with runs that take another in its place."""
+        homes = find_homes(self.spec)
+        for step in self.gold.steps:
+            for path, source, value in iterate_leaves(step.call):
+                if not isinstance(source, FromOutput):
+                    continue
+                giver = self.gold.calls[source.call]
+                if homes.get(giver.tool) == homes.get(step.call.tool):
+                    continue
+                says = f"call {step.index}, {step.call.tool}: {path} from {giver.tool}"
+                others = [
+                    *self.values.others(step.call, path, value),
+                    *self.values.other_entities(path, source, value, self.gold.ran.results[source.call]),
+                ]
+                yield says, [self._with(step, path, other, "crossing") for other in others]
 
     def entities(self) -> Iterator[RunMutant]:
         """A call is made for another thing of the same kind."""

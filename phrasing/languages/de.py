@@ -153,6 +153,7 @@ _ANSWERS = AnswerPatterns(
     part_end=re.compile(r"[,;]\s|\s[-–—]\s|\b(?:und|oder|aber|sondern|während|dann|außerdem)\b"),
     calendar=word_set("tag monat jahr stunde minute datum zeit uhrzeit woche"),
     what_time=re.compile(r"\b(?:um wie ?viel uhr|zu welcher uhrzeit|welche uhrzeit|wie spät)\b", re.IGNORECASE),
+    placed=re.compile(r" (?:im|in|bei) "),
 )
 _FACTS = FactPatterns(
     months=tuple(month.lower() for month in MONTHS),

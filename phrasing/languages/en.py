@@ -214,6 +214,7 @@ _ANSWERS = AnswerPatterns(
     part_end=re.compile(r"[,;]\s|\s[-–—]\s|\b(?:and|or|but|while|whereas|then|also|plus)\b"),
     calendar=frozenset({"day", "month", "year", "hour", "minute", "date", "time", "week"}),
     what_time=re.compile(r"\b(?:what time|which time|what hour|how late|how early|exact time)\b", re.IGNORECASE),
+    placed=re.compile(r" at "),
 )
 _FACTS = FactPatterns(
     months=_MONTHS,

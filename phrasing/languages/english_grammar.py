@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Literal, Protocol
 
 _YEAR = re.compile(
@@ -28,6 +28,12 @@ _KNOW = re.compile(
     r"(?= (?:who|what|which|when|where|how|whether|until|on|in|for|by|at)\b)"
 )
 """The same of what the speaker wants to know: "I'd like to find out which cards I have"."""
+_CHECK = re.compile(
+    rf"\b((?:like|love|want|need|wanna|gotta|have)(?: also| just)?(?: to)?) (?:check|go through|go over) "
+    rf"(?={_ASKING_WORD}|the |my |our |all )"
+)
+"""The same of what is looked through for the speaker: "I'd like to check what's on", "I want to go over my bills"."""
+_ASKING_START = re.compile(_ASKING_WORD)
 _AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
 
 _PERSONS = frozenset({
@@ -43,6 +49,14 @@ _STATE = re.compile(
     r" is (?P<state>(?!an? )[a-z]+(?: [a-z]+)?)"
 )
 """A clause that tells the state of one thing: "your card ending in 4410 is blocked"."""
+
+_NEAR_DAYS = {"today": 0, "yesterday": -1, "tomorrow": 1}
+_NEAR_DAY = re.compile(r"\b(?:today|yesterday|tomorrow)\b")
+_DATED = re.compile(
+    r"\b(?P<link>on|from|of|until|for) (?P<day>\d{1,2} (?:January|February|March|April|May|June|July|August|September"
+    r"|October|November|December) \d{4})\b(?P<at> at)?"
+)
+"""A date in a description of something: "the order from 3 March 2026", "my event on 3 March 2026 at 17:00"."""
 
 NEAR = 183
 """Days within which a date needs no year: no other day of the same name is nearer."""
@@ -131,6 +145,9 @@ class EnglishGrammar:
         sentence = _TELL.sub(
             lambda match: f"{match.group(1)} tell me{'' if match[0].endswith('out') else ' '}", sentence
         )
+        sentence = _CHECK.sub(
+            lambda match: f"{match[1]} {'know' if _ASKING_START.match(sentence, match.end()) else 'see'} ", sentence
+        )
         return _KNOW.sub(r"\1 know", _SHOW.sub(r"\1 show me ", _GET.sub(r"\1 me ", sentence)))
 
     def drop_near_years(self, text: str, now: date) -> str:
@@ -145,6 +162,24 @@ class EnglishGrammar:
             return match.group(1) if near else match.group(0)
 
         return _YEAR.sub(shorten, text)
+
+    def say_near_day(self, phrase: str, now: date) -> str:
+        """Return a description in which yesterday, today and tomorrow are called so: "my order from today"."""
+        today = date(now.year, now.month, now.day)
+        words = {self.format_date(today + timedelta(days=by)): word for word, by in _NEAR_DAYS.items()}
+
+        def rename(match: re.Match[str]) -> str:
+            word = words.get(match["day"])
+            if word is None:
+                return match.group(0)
+            link = {"on": "", "of": "from "}.get(match["link"], f"{match['link']} ")
+            return f"{link}{word}{match['at'] or ''}"
+
+        return _DATED.sub(rename, phrase)
+
+    def find_near_days(self, text: str) -> list[int]:
+        """Return how many days from today the days are that a text names by their distance: 0 for "today"."""
+        return [_NEAR_DAYS[word] for word in _NEAR_DAY.findall(text.lower())]
 
     def lower_first(self, text: str) -> str:
         """Return a sentence as it goes on after a comma, but for "I"."""

@@ -67,6 +67,8 @@ class AnswerPatterns:
     """Where one part of a sentence about several things ends."""
     calendar: frozenset[str]
     what_time: Pattern
+    placed: Pattern
+    """What stands between a thing and its place: "single room at Hotel Astra"."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,23 @@
 """Values that the user leaves out: which can be left out, and that nobody can know or do without them."""
 
 from trajsmith.grounding import iterate_leaves
+from trajsmith.querygen.request import is_identity
 from trajsmith.querygen.vary._case import VariantCase, is_leaf_of
-from trajsmith.records import FromUser, GoldCall, JsonValue, UserFact
+from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, UserFact
 
 
 def find_omittable_arguments(case: VariantCase, turn: int, index: int) -> list[tuple[str, str]]:
-    """(argument, known key) of a call: required, plain, and needed here for the first time."""
+    """(argument, known key) of a call: required, plain, and needed here for the first time.
+
+    Nobody keeps back the name by which the agent is to find what they came for: of look-ups on the way to a request
+    only those of the user's own account count.
+    """
     call = case.calls[index]
+    used = {
+        source.call for later in case.calls for _, source, _ in iterate_leaves(later) if isinstance(source, FromOutput)
+    }
+    if call.effect == "read" and index in used and not is_identity(call, case.wording):
+        return []
     required = set(case.tools[call.tool].required)
     arguments = []
     for path, source, value in iterate_leaves(call):

@@ -123,7 +123,7 @@ def _list_other_rows(case: VariantCase, turn: int) -> list[tuple[str, tuple[Gold
     step = case.find_step(stop - 1)
     rows = []
     for name, value in write.arguments.items():
-        if step is not None and name in step.same_as:
+        if step is not None and (name in step.same_as or step.where_same):
             continue  # the story is about this one
         for other, source, fact in iterate_other_rows(case, write, name, step):
             calls = tuple(

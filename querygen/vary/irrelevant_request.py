@@ -24,6 +24,15 @@ NONE = (
     "that's not something I can help with",
     "I can't help you with that one",
 )
+COVERED = (
+    "I can't help with that here, only with {}",
+    "that's not something I can do from here; what I can help with is {}",
+    "that's outside what I can do here, which is to help with {}",
+    "I can't help you with that one, just with {}",
+)
+"""The same where the phrasebook says what the agent is there for."""
+LAST = 0.7
+"""Share of requests that come when everything else is done, since few people change the subject in the middle."""
 NEAR = 3
 """Requests near to what the environment is for from which on others are left out."""
 _POINTS_BACK = re.compile(
@@ -65,7 +74,7 @@ async def vary(case: VariantCase) -> VariantResult:
         RecordDropped: The environment speaks of everything that could be asked.
     """
     errand = case.rng.choice(list_fitting_errands(collect_vocabulary(case.spec)))
-    place = case.rng.randint(1, len(case.spans))
+    place = len(case.spans) if case.rng.random() < LAST else case.rng.randint(1, len(case.spans))
     base = case.words(after_refusal=place)
     if place < len(case.spans) and _POINTS_BACK.search(base.queries[place]):
         place = len(case.spans)
@@ -76,7 +85,7 @@ async def vary(case: VariantCase) -> VariantResult:
         base=case.base.id,
         turn=place,
         act="decline",
-        because=case.rng.choice(NONE),
+        because=_render_reason(case),
         proof=f"no tool speaks of {', '.join(errand.about)}",
     )
     return VariantResult(await case.finish(pieces, perturbation))
@@ -96,10 +105,15 @@ def list_fitting_errands(spoken: set[str]) -> list[IrrelevantRequest]:
     return options
 
 
+def _render_reason(case: VariantCase) -> str:
+    covers = case.wording.phrasebook.covers
+    return case.rng.choice(COVERED).format(covers) if covers else case.rng.choice(NONE)
+
+
 def _write_query(case: VariantCase, place: int, errand: IrrelevantRequest) -> str:
     """Write the request as this user speaks."""
     persona, voice = case.retold.persona, get_user_voice(case.retold.persona.style)
     outcome = find_outcome(case.calls[case.spans[place - 1][1] - 1])
-    wish = get_language().grammar.ask_for_oneself(fill_pattern(voice.wants, errand.ask, case.rng))
+    wish = get_language().grammar.ask_for_oneself(fill_pattern(voice.further, errand.ask, case.rng))
     opening = draw_turn_opening(persona, outcome, case.rng)
     return render_query(opening, wish, persona, (), find_clock_date(case.state), case.rng)

@@ -99,3 +99,11 @@ def test_a_year_is_left_out_only_where_no_other_such_day_is_nearer():
     """In January, "until 22 March" means the next one; a warranty that ended last March has its year."""
     text = "One ended on 22 March 2025, the other ends on 22 March 2026."
     assert drop_near_years(text, date(2026, 1, 11)) == "One ended on 22 March 2025, the other ends on 22 March."
+
+
+def test_a_thing_and_its_place_may_be_told_apart_in_one_sentence():
+    room = "single room at Hotel Astra"
+    assert is_answer_stated("At Hotel Astra, the single room is £80.00 a night.", room)
+    assert not is_answer_stated("At Hotel Astra there is a twin room. The single room is at the Rookery.", room)
+    assert not is_answer_stated("You have a single room.", room)
+    assert not is_answer_stated("Greta Egan wrote to Oskar Ito at Brinton.", "Oskar Egan at Brinton")

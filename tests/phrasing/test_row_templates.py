@@ -68,3 +68,11 @@ def test_days_are_named(value):
 )
 def test_days_are_added_to_dates(value: str, shown: str | None) -> None:
     assert render_phrase("{value|plus_days('14')|date}", {"value": value}) == shown
+
+
+def test_what_all_names_of_a_list_begin_with_is_said_once():
+    template = "{% set place = names|shared_start %}In the {place}, the {names|drop_start(place)|words} are on."
+    names = ["main bedroom air purifier", "main bedroom floor lamp"]
+    assert render_phrase(template, {"names": names}) == "In the main bedroom, the air purifier and floor lamp are on."
+    alone = "{['kitchen fridge']|shared_start}{['kitchen fridge']|drop_start('')|words}"
+    assert render_phrase(alone, {}) == "kitchen fridge", "of one name nobody can tell which part is shared"

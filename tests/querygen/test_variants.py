@@ -408,6 +408,7 @@ async def test_an_errand_never_speaks_of_what_the_environment_has(shelves):
         assert all(set(split_name(about)) - spoken for about in errand.about)
         near = [each for each in list_fitting_errands(spoken) if each.near]
         assert not near or errand in near, "asked of a desk that people would bring it to"
+        assert shelf.wording.phrasebook.covers in varied.task.twist.because, "the agent says what it is there for"
         turns = varied.task.turns[varied.task.twist.turn + 1 :]
         assert not turns or not _POINTS_BACK.search(turns[0].query), "nothing after it means what was before it"
 

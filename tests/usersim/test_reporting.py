@@ -127,3 +127,46 @@ def test_what_is_asked_for_next_is_not_told_before():
         assert writer.report(call, {}, facts(280.0)) == done[1]
         writer.later = facts(280.0)
         assert writer.report(call, {}, facts(280.0)) in done, "what is asked for now is told"
+
+
+def write_report(environment, tool, content, before=None, others=(), seed=1, **arguments):
+    cls = ENVIRONMENTS.get(environment)
+    phrasebook = load_phrasebook(Path(library_file).parent / environment / "phrases.yaml")
+    writer = ReportWriter(Wording(phrasebook, cls.describe().tools), "short", random.Random(seed))
+    writer.before, writer.others = (lambda call: before), (lambda call: list(others))
+    return writer.report(GoldCall(tool=tool, arguments=arguments, provenance={}, effect="write"), content)
+
+
+MOVED = {
+    "service": "Sea Lark 18",
+    "departs_at": "2026-04-20T09:25:00",
+    "arrives_at": "2026-04-20T13:33:00",
+    "from_station": "Skarra Harbour",
+    "to_station": "Grenport Harbour",
+    "fare": "saver",
+    "travel_class": "standard",
+    "price": 90.4,
+}
+
+
+def test_a_price_that_has_changed_is_told_with_the_difference():
+    before = {"departs_at": "2026-05-08T09:25:00", "price": 74.4}
+    for seed in range(6):
+        text = write_report("travel", "move_trip", MOVED, before, seed=seed)
+        assert "£16.00" in text and "£90.40" in text, text
+    assert "£16.00" not in write_report("travel", "move_trip", MOVED), "nothing was shown before"
+
+
+def test_a_second_measurement_is_compared_with_the_first():
+    result = {"connection": "home_wifi", "download_mbps": 60.3, "upload_mbps": 15.1}
+    for seed in range(6):
+        text = write_report("mobile_care", "run_speed_test", result, {**result, "download_mbps": 3.4}, seed=seed)
+        assert "60.3" in text and "3.4" in text, text
+
+
+def test_a_door_that_stays_unlocked_is_told_when_another_one_is_locked():
+    locked = {"lock_name": "terrace door", "status": "locked", "battery_percent": 80, "door_open": False}
+    others = [{"lock_name": "cellar door", "status": "unlocked"}, {"lock_name": "front door", "status": "locked"}]
+    text = write_report("smart_home", "set_door_lock", locked, others=others, action="lock")
+    assert text.endswith("The cellar door is still unlocked.")
+    assert "still" not in write_report("smart_home", "set_door_lock", locked, others=others[1:], action="lock")

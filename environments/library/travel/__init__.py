@@ -59,15 +59,16 @@ class Travel(Environment[TravelState]):
     3. Flexible trips are refunded in full until 24 hours before departure; saver trips are refunded by half until
        7 days before. After that a trip cannot be cancelled. A trip earns a point per pound; the points of a cancelled
        trip are taken off again.
-    4. An extra can be added once per trip, until departure: bicycles while places are left, dogs in the standard class
-       only, hot meals (£12 per passenger) until the day before.
+    4. An extra can be added once per trip, until departure: bicycles (£6) while places are left, dogs (£9) in the
+       standard class only, quiet seats (£4), hot meals (£12 per passenger) until the day before.
     5. Trips without a dog can be upgraded to comfort while seats are left, for half the fare or 300 points per
        passenger.
     6. A voucher belongs to one traveller, is used before its last day, and only one is accepted per trip. What is left
        stays on the voucher.
     7. Rooms are reserved for 1 to 14 nights, from tomorrow until 60 days ahead, for no more guests than they sleep and
        while one is free in every night.
-    8. Stays in refundable rooms can be cancelled until 2 days before check-in; other stays cannot be cancelled.
+    8. Stays in refundable rooms can be cancelled until 2 days before check-in, for a full refund; other stays cannot be
+       cancelled.
     """
 
     @classmethod
