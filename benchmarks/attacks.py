@@ -20,14 +20,22 @@ SUITES = {
     "sandbox: code against the machine, other plays, the parent": ["tests/environments/sandbox"],
     "bad input to every command": ["tests/hostile/test_bad_input_campaign.py"],
     "failing disks": ["tests/hostile/test_disk_faults.py"],
+    "two writers without locks": ["tests/hostile/test_foreign_locks.py"],
     "keys in the environment": ["tests/hostile/test_secret_canary.py"],
     "changed, cut and linked runs": ["tests/pipeline/test_bad_input.py", "tests/pipeline/test_rundir.py"],
     "kills and resumes": ["tests/pipeline/test_kill.py"],
     "text against judge and tokenizer": ["tests/verify/test_judge_injection.py", "tests/export/test_rows.py"],
+    "orders in texts that models read": [
+        "tests/models/test_prompt_data.py",
+        "tests/querygen/test_gullible_writer.py",
+        "tests/verify/test_gullible_check_writer.py",
+        "tests/envgen/test_gullible_repair.py",
+    ],
     "text against terminal and pages": [
         "tests/pipeline/test_cli_console.py",
         "tests/records/test_text.py",
         "tests/export/test_report.py",
+        "tests/export/test_hostile_pages.py",
     ],
     "schemas, patterns and YAML without end": [
         "tests/environments/test_schemas.py",

@@ -13,7 +13,7 @@ from trajsmith.envcheck.checks import CHECKS, Check
 from trajsmith.envcheck.finding_replay import format_arguments
 from trajsmith.envcheck.findings import SEVERITIES, Finding, Severity, build_finding_id
 from trajsmith.environments import EnvironmentSource
-from trajsmith.records import EnvironmentFault, FrozenModel, ToolSpec, template_environment
+from trajsmith.records import EnvironmentFault, FrozenModel, ToolSpec, build_page_policy, template_environment
 
 COST: dict[Severity, int] = {"error": 10, "warning": 4, "note": 0}
 """How much a failed check weighs against a passed one, which weighs 1."""
@@ -205,6 +205,7 @@ def render_reports_html(reports: Sequence[EnvironmentReport]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["page_policy"] = build_page_policy
     environment.filters["words"] = lambda name: str(name).replace("_", " ")
     environment.filters["score"] = lambda share: "none" if share is None else f"{share:.2f}"
     environment.filters["call"] = lambda step: f"{step.tool}({format_arguments(step)})"

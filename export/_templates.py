@@ -5,7 +5,7 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trajsmith.records import template_environment
+from trajsmith.records import build_page_policy, template_environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,6 +25,7 @@ def create_template_environment() -> "Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    jinja_environment.globals["page_policy"] = build_page_policy
     jinja_environment.filters["percent"] = format_percent
     jinja_environment.filters["rate"] = format_rate
     jinja_environment.filters["number"] = format_number

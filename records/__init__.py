@@ -94,7 +94,7 @@ if TYPE_CHECKING:
         Turn,
         list_answer_facts,
     )
-    from trajsmith.records.template_sandbox import RENDER_ERRORS, template_environment
+    from trajsmith.records.template_sandbox import RENDER_ERRORS, build_page_policy, template_environment
     from trajsmith.records.text import (
         dump_json_line,
         escape_controls,
@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         TurnVerdict,
         Verdict,
     )
+    from trajsmith.records.writer_lock import WriterLock
     from trajsmith.records.yaml_text import compose_yaml
 
 _NAMES = {
@@ -155,13 +156,14 @@ _NAMES = {
     "storage": "ensure_writable open_whole_file storage_boundary write_whole_file",
     "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
-    "template_sandbox": "RENDER_ERRORS template_environment",
+    "template_sandbox": "RENDER_ERRORS build_page_policy template_environment",
     "text": "dump_json_line escape_controls format_error_line quote_lines suggest_names to_one_line truncate_text",
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec check_confirmation_rule",
     "tool_rendering": "ToolStyle render_tools",
     "traces": "TraceCall TraceDialogue TraceTask",
     "trajectory": "CallEvent InjectedFault Trajectory TurnSpan",
     "verdict": "CheckOutcome JudgeOpinion Outcome PrunedCall StepLabel TurnVerdict Verdict",
+    "writer_lock": "WriterLock",
     "yaml_text": "compose_yaml",
 }
 """Module to the public names that it defines."""
@@ -264,6 +266,8 @@ __all__ = [
     "UsageSummary",
     "UserFact",
     "Verdict",
+    "WriterLock",
+    "build_page_policy",
     "canonical_json",
     "check_confirmation_rule",
     "compose_yaml",

@@ -6,7 +6,6 @@ append is one write call, and what a failed one left behind is cut off. A killed
 """
 
 import errno
-import fcntl
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -22,6 +21,7 @@ from trajsmith.records.errors import InputError, RunError
 from trajsmith.records.links import open_no_follow, refuse_link
 from trajsmith.records.record import Record, format_first_error
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary, storage_error
+from trajsmith.records.writer_lock import WriterLock
 
 CHUNK = 1 << 16
 """Bytes that are looked through at a time for the end of the last whole line."""
@@ -113,12 +113,11 @@ class AppendFile:
         with storage_boundary(path, again):
             self._handle = open_no_follow(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
-                if lock:
-                    fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock = WriterLock(self._handle, path.with_name(f".{path.name}.owner"), path) if lock else None
                 self.end = os.fstat(self._handle).st_size
-            except BlockingIOError as error:
+            except BaseException:
                 os.close(self._handle)
-                raise RunError(f"{path} is being written by another process: wait for it, or stop it") from error
+                raise
 
     def cut(self, end: int) -> None:
         """Cut the file off at a size in bytes."""
@@ -164,6 +163,8 @@ class AppendFile:
                 with storage_boundary(self.path, self.again):
                     os.fsync(handle)
         finally:
+            if self._lock is not None:
+                self._lock.release()
             os.close(handle)
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 from msgspec import Struct
 
-from trajsmith.records import InputError, JsonObject, open_whole_file, template_environment
+from trajsmith.records import InputError, JsonObject, build_page_policy, open_whole_file, template_environment
 from trajsmith.toolgraph import storage
 from trajsmith.toolgraph.graph import ToolGraph
 from trajsmith.toolgraph.index import find_readers
@@ -35,6 +35,7 @@ def write_page(
 
     part = select_servers(graph, servers)
     loader = template_environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
+    loader.globals["page_policy"] = build_page_policy
     page = loader.get_template("graph.html.j2").render(
         title=title,
         data=Markup(orjson.dumps(build_page_data(part, most)).decode().replace("<", "\\u003c")),

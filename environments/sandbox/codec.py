@@ -9,6 +9,7 @@ its text, or that nests deeper than code that walks through it can go.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
@@ -60,9 +61,14 @@ Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
 Texts = Annotated[list[Text], Meta(max_length=MOST_TEXTS)]
 Fault = tuple[Kind, Text, Name | None]
 """Kind, message, tool."""
-_RESULTS = frozenset(
-    {ReplyStatus.OK, ReplyStatus.WROTE, ReplyStatus.REFUSED, ReplyStatus.INVALID_ARGUMENTS, ReplyStatus.UNKNOWN_TOOL}
-)
+_RESULTS = {
+    int(status): status
+    for status in (
+        ReplyStatus.OK, ReplyStatus.WROTE, ReplyStatus.REFUSED, ReplyStatus.INVALID_ARGUMENTS, ReplyStatus.UNKNOWN_TOOL
+    )
+}  # fmt: skip
+"""Statuses of a call that was answered. Plain numbers compare and hash faster than members, once for every reply."""
+_CALL, _FAULT = int(WorkerOp.CALL), int(ReplyStatus.FAULT)
 _FILES = frozenset({WorkerOp.LOAD, WorkerOp.STATES})
 """Operations that may find the environment's files wrong."""
 
@@ -96,8 +102,16 @@ class SizeLimits:
     result_bytes: int
     state_bytes: int
 
+    @cached_property
+    def contents(self) -> tuple[int, ...]:
+        """Largest content of a reply, by the number of the operation."""
+        return tuple(map(self._find_content, sorted(WorkerOp)))
+
     def content(self, operation: WorkerOp) -> int:
         """Return the largest content of a reply to an operation."""
+        return self.contents[operation]
+
+    def _find_content(self, operation: WorkerOp) -> int:
         if operation == WorkerOp.CALL:
             return max(self.result_bytes, TEXT_BYTES)
         if operation in (WorkerOp.CHANGES, WorkerOp.STATES):
@@ -106,7 +120,7 @@ class SizeLimits:
 
     def frame(self, operations: Sequence[WorkerOp]) -> int:
         """Return the largest frame that answers these operations."""
-        return ENVELOPE + sum(self.content(operation) + ENVELOPE for operation in operations)
+        return ENVELOPE * (1 + len(operations)) + sum(map(self.contents.__getitem__, operations))
 
 
 class ReplyCodec:
@@ -120,6 +134,9 @@ class ReplyCodec:
 
     def __init__(self, limits: SizeLimits) -> None:
         self.limits = limits
+        self._contents = limits.contents
+        self._brief = min(_SHORT, self._contents[_CALL], _GROWTH * self._contents[_CALL] // _VALUE_BYTES)
+        """Bytes of a result that is within all limits, but for its depth, whatever is in it."""
         most_changes = limits.content(WorkerOp.CHANGES) * _GROWTH // _CHANGE_BYTES
         changes = Annotated[list[tuple[str, str | None, bytes | None]], Meta(max_length=most_changes)]
         self._types: dict[WorkerOp, Callable[[bytes], Any]] = {
@@ -143,26 +160,30 @@ class ReplyCodec:
             raise ProtocolError(f"a frame that cannot be read ({to_one_line(error, 80)})") from error
         if len(frame) != len(requests):
             raise ProtocolError(f"{len(frame)} replies to {len(requests)} requests")
-        replies = []
+        replies, reply, brief = [], self._reply, self._brief
         for (number, status, content), request in zip(frame, requests, strict=True):
             if number != request[0]:
                 raise ProtocolError("a reply to another request")
             try:
-                replies.append(self._reply(request[1], status, content))
+                if request[1] == _CALL and status in _RESULTS and len(content) <= brief and not _may_be_deep(content):
+                    replies.append(Reply(_RESULTS[status], content, orjson.loads(content)))
+                else:
+                    replies.append(reply(request[1], status, content))
             except (ValueError, RecursionError) as error:
                 raise ProtocolError(to_one_line(error, 120), request[0]) from error
         return replies
 
     def _reply(self, operation: WorkerOp, status: int, content: bytes) -> Reply:
-        if status == ReplyStatus.FAULT:
+        if status == _FAULT:
             return Reply(ReplyStatus.FAULT, content, _read_fault(content))
-        limit = self.limits.content(operation)
+        limit = self._contents[operation]
         if len(content) > limit:
             raise ValueError(f"{len(content)} bytes where {limit} are allowed")
-        if operation == WorkerOp.CALL:
-            if status not in _RESULTS:
+        if operation == _CALL:
+            result = _RESULTS.get(status)
+            if result is None:
                 raise ValueError(f"status {status} of a call")
-            return Reply(ReplyStatus(status), content, decode_json(content, limit))
+            return Reply(result, content, decode_json(content, limit))
         if status == ReplyStatus.INPUT and operation in _FILES:
             return Reply(ReplyStatus.INPUT, content, _printable(_decode_text(content)))
         if status != ReplyStatus.OK:
@@ -219,24 +240,27 @@ def check_json(text: bytes, limit: int) -> None:
     Raises:
         ValueError: It has too many values for the limit, or nests too deeply.
     """
-    opened = text.count(b"[") + text.count(b"{")
     most = _GROWTH * limit // _VALUE_BYTES
     if len(text) > most:
         values = _count_values(text, most)
         if values > most:
             raise ValueError(f"about {values} values in {len(text)} bytes of JSON")
-    if opened > DEEPEST and _is_deeper(text):
+    if _may_be_deep(text) and _is_deeper(text):
         raise ValueError(f"JSON that nests deeper than {DEEPEST} levels")
 
 
-def _count_values(text: bytes, most: int) -> int:
-    """Count the values of a JSON text, keys among them; no more exactly than is needed to tell if `most` is passed."""
-    values = 1 + sum(map(text.count, _BEFORE_VALUES))
-    if values > most:
+def _count_values(text: bytes, most: int, exact: bool = False) -> int:
+    """Count the values of a JSON text, keys among them.
+
+    Not `exact`, marks inside strings count as well, as long as `most` is not passed. Beyond `most`, all that is said is
+    that there are more.
+    """
+    values, enough = 1 + sum(map(text.count, _BEFORE_VALUES)), 0 if exact else most
+    if values > enough:
         for string in islice(_QUOTED.finditer(text), most + 1):  # each is a value, or the key of one
             start, end = string.span()
             values -= sum(text.count(mark, start, end) for mark in _BEFORE_VALUES)
-            if values <= most:
+            if values <= enough:
                 break
     return values
 
@@ -254,6 +278,11 @@ def _check_numbers(value: JsonValue) -> None:
             raise ValueError(f"a number of {item.bit_length()} bits")
 
 
+def _may_be_deep(text: bytes) -> bool:
+    """Return whether a text has brackets enough to nest too deeply."""
+    return len(text) > DEEPEST and text.count(b"[") + text.count(b"{") > DEEPEST
+
+
 def _is_deeper(text: bytes) -> bool:
     """Return whether brackets nest deeper than `DEEPEST`; each turn takes the innermost ones away."""
     brackets = _QUOTED.sub(b"", text).translate(_ONE_KIND, _NO_BRACKETS)
@@ -268,13 +297,16 @@ def _is_deeper(text: bytes) -> bool:
 
 
 def _check_changes(changes: list[tuple[str, str | None, bytes | None]], limit: int) -> None:
-    values = 0
-    for _, _, text in changes:
-        if text is not None:
-            check_json(text, limit)
-            values += 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
-    if values * _VALUE_BYTES > _GROWTH * limit:
-        raise ValueError(f"about {values} values in the changes of a state")
+    texts = [text for _, _, text in changes if text is not None]
+    for text in texts:
+        check_json(text, limit)
+    left = most = _GROWTH * limit // _VALUE_BYTES
+    if sum(_count_values(text, len(text)) for text in texts) <= most:
+        return
+    for text in texts:
+        left -= _count_values(text, left, exact=True)
+        if left < 0:
+            raise ValueError(f"more than {most} values in the changes of a state")
 
 
 def _read_fault(content: bytes) -> Fault:

@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 _READ = 1 << 18
 _IDS = 32
 _MASK = (1 << 63) - 1
-_LOADING = frozenset({WorkerOp.LOAD, WorkerOp.STATES})
-"""Operations that run the code of a whole file, or make all initial states."""
+_LOADS = tuple(operation in (WorkerOp.LOAD, WorkerOp.STATES) for operation in sorted(WorkerOp))
+"""Whether an operation runs the code of a whole file, or makes all initial states, by its number."""
 LossKind = Literal["crash", "timeout", "protocol", "limit"]
 """Faults over which a worker is lost."""
 
@@ -289,7 +289,7 @@ class WorkerConnection:
         batch = self._frames[0]
         operations = [request[1] for request, _ in batch]
         self._largest = self._codec.limits.frame(operations)
-        self._quiet = self._wall + (0.0 if _LOADING.isdisjoint(operations) else self._load)
+        self._quiet = self._wall + (self._load if any(map(_LOADS.__getitem__, operations)) else 0.0)
         now = self._loop.time()
         self._deadline = now + self._quiet + self._call * (len(batch) - 1)
         self._arm(now)

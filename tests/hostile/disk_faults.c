@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -145,3 +146,13 @@ int open(const char *path, int flags, ...) { REAL(open); OPENING(open, AT_FDCWD,
 int open64(const char *path, int flags, ...) { REAL(open64); OPENING(open64, AT_FDCWD, real(path, flags, mode)); }
 int openat(int at, const char *path, int flags, ...) { REAL(openat); OPENING(openat, at, real(at, path, flags, mode)); }
 int openat64(int at, const char *path, int flags, ...) { REAL(openat64); OPENING(openat64, at, real(at, path, flags, mode)); }
+
+/* FAULT_LOCKS: an errno that every flock below the root fails with; "local": it succeeds and keeps nobody out */
+int flock(int fd, int operation) {
+    REAL(flock);
+    const char *locks = getenv("FAULT_LOCKS");
+    if (!locks || !below_fd(fd)) return real(fd, operation);
+    if (!strcmp(locks, "local")) return 0;
+    errno = atoi(locks);
+    return -1;
+}

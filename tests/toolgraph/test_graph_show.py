@@ -23,6 +23,8 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr", "--v=0", "--dump-dom",
     "--window-size=1400,900",
 )  # fmt: skip
+POLICY = re.compile(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>")
+"""Left out where the user is a script that the page does not know."""
 STRING = {"type": "string"}
 HOSTILE = "</script><script>throw Error(1)</script><img src=x>"
 
@@ -226,7 +228,7 @@ document.body.dataset.said = said.join(" ## ");
 def test_a_user_of_a_large_page_searches_and_follows_edges(tmp_path: Path) -> None:
     path = tmp_path / "large.html"
     write_page(GRAPH, path, "large", most=2)
-    path.write_text(path.read_text().replace("</body>", LARGE_USER + "</body>"))
+    path.write_text(POLICY.sub("", path.read_text()).replace("</body>", LARGE_USER + "</body>"))
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
     assert "CONSOLE" not in shown.stderr
@@ -240,7 +242,7 @@ def test_a_user_of_a_large_page_searches_and_follows_edges(tmp_path: Path) -> No
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 def test_a_user_searches_clicks_and_reads_evidence(page: Path, tmp_path: Path) -> None:
     path = tmp_path / "used.html"
-    path.write_text(page.read_text().replace("</body>", USER + "</body>"))
+    path.write_text(POLICY.sub("", page.read_text()).replace("</body>", USER + "</body>"))
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
     assert "CONSOLE" not in shown.stderr

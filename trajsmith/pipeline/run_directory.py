@@ -4,7 +4,6 @@ Files other than the journals appear whole or not at all (temp file, then rename
 moment. Temp files live in `.tmp/` inside the run: the rename stays on one file system, and cleaning is one folder.
 """
 
-import fcntl
 import os
 import shlex
 import shutil
@@ -22,6 +21,7 @@ from trajsmith.records import (
     JsonObject,
     JsonValue,
     RunError,
+    WriterLock,
     canonical_json,
     compose_yaml,
     hash_bytes,
@@ -39,13 +39,13 @@ TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
 LEDGER = "ledger"
 FOLDERS = ("environments", "states", LEDGER)
 CACHE = "cache"
-LOCK = ".lock"
+LOCK, OWNER = ".lock", ".lock.owner"
 HUB = "hub:"
 """Prefix of a run in a dataset repository of the Hub (`open_run`)."""
 SCRAP = ".tmp"
-KEPT = (LOCK, CONFIG, LEDGER, CACHE)
+KEPT = (LOCK, OWNER, CONFIG, LEDGER, CACHE)
 """What a fresh start does not remove as a whole."""
-OF_A_START = frozenset({LOCK, SCRAP, CONFIG, CACHE, "environments", "states"})
+OF_A_START = frozenset({LOCK, OWNER, SCRAP, CONFIG, CACHE, "environments", "states"})
 """What a start writes before its first record; another start loses nothing by taking it over."""
 FIXED = ("name", "seed", "run", "environments")
 """Settings that make it another run."""
@@ -203,8 +203,9 @@ class RunDirectory:
     def _locked(self) -> Iterator[None]:
         with storage_boundary(self.path / LOCK, self.again):
             handle = open_no_follow(self.path / LOCK, os.O_RDWR | os.O_CREAT)
+        lock = None
         try:
-            self._take(handle)
+            lock = self._take(handle)
             self.locked = True
             with storage_boundary(self.path, self.again):
                 shutil.rmtree(self.path / SCRAP, ignore_errors=True)
@@ -217,6 +218,8 @@ class RunDirectory:
                     os.ftruncate(handle, 0)
                     (self.path / SCRAP).rmdir()
                 self.locked = False
+            if lock is not None:
+                lock.release()
             os.close(handle)
 
     def write_text(self, name: str, text: str) -> Path:
@@ -285,15 +288,12 @@ class RunDirectory:
                 file.write(data)
         return path
 
-    def _take(self, handle: int) -> None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
-            raise RunError(f"{self.path} is being written by process {holder}: wait for it, or stop it") from error
+    def _take(self, handle: int) -> WriterLock:
         with storage_boundary(self.path / LOCK, self.again):
+            lock = WriterLock(handle, self.path / OWNER, self.path)
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        return lock
 
     def _is_run(self) -> bool:
         """A run has a configuration and a ledger; a lone config.yaml could be anybody's project."""
@@ -306,7 +306,7 @@ class RunDirectory:
 
     def _holds_files(self) -> bool:
         """False for what a start that was killed leaves behind: empty folders, the lock, scraps."""
-        ours = {self.path / LOCK, self.path / SCRAP}
+        ours = {self.path / LOCK, self.path / OWNER, self.path / SCRAP}
         return any(path.is_file() for path in self.path.rglob("*") if path not in ours and path.parent not in ours)
 
     def _clear(self) -> None:

@@ -209,6 +209,22 @@ def test_a_reply_costs_no_more_than_three_times_a_legal_one(name: str) -> None:
     assert used <= 3 * LIMITS.frame([WorkerOp.CALL]) + (1 << 16)
 
 
+@pytest.mark.parametrize("rows", [1, 40])
+def test_marks_in_the_strings_of_changes_are_no_values(rows: int) -> None:
+    text = json.dumps({"note": ", [ { : " * (1_600_000 // 9 // rows)}).encode()
+    changes = encode_content([["notes", f"N{number}", text] for number in range(rows)])
+    assert text.count(b",") * rows > 3 * 2 * LIMITS.state_bytes // 64, "too few to be refused once"
+    body = encode([(1, ReplyStatus.OK, changes)])
+    (reply,) = read(body, WorkerOp.CHANGES)
+    assert len(reply.value) == rows
+
+
+def test_many_values_over_many_changes_are_refused() -> None:
+    text = json.dumps({"rows": [1, "a, b"] * 4000}).encode()
+    body = encode([(1, ReplyStatus.OK, encode_content([["notes", f"N{number}", text] for number in range(30)]))])
+    assert "values in the changes of a state" in str(read(body, WorkerOp.CHANGES))
+
+
 def test_many_changes_cost_no_more_than_three_times_a_legal_state() -> None:
     entries = LIMITS.content(WorkerOp.CHANGES) // 4 - 10
     content = b"\xdd" + entries.to_bytes(4, "big") + b"\x93\xa0\xc0\xc0" * entries
