@@ -3,8 +3,8 @@
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-MOST_BYTES = 1 << 20
-"""JSON of the states that are remembered: in memory, a state taken apart is about eight times as large."""
+MOST_BYTES = 1 << 19
+"""JSON of the states that are remembered: in memory, a state taken apart is about four times as large."""
 LEAST_STATES = 4
 """States that are remembered whatever their size."""
 T = TypeVar("T")
