@@ -1,4 +1,4 @@
-"""BFCL's multi-turn environments as sessions, from a checkout that holds their classes; nothing of them ships here.
+"""BFCL's multi-turn environments as sessions, from the package `bfcl-eval`, unpacked; nothing of them ships here.
 
 They are plain Python objects, so a checkpoint is a copy of them. Only the benchmark runs them, in its own process.
 """
@@ -8,7 +8,6 @@ import hashlib
 import importlib
 import json
 import sys
-import types
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,21 +27,15 @@ MODULES = {
 """MathAPI is left out: it holds no state and looks nothing up."""
 
 
-def classes(checkout: Path) -> dict[str, type]:
+def classes(folder: Path) -> dict[str, type]:
     """The environments' classes, by server.
 
     Args:
-        checkout: The folder that holds `bfcl_env/bfcl_envs`.
+        folder: Where `pip install --no-deps --target FOLDER bfcl-eval` put the package.
     """
-    sys.path.insert(0, str(checkout))
-    package = types.ModuleType("bfcl_env")
-    package.__path__ = [str(checkout / "bfcl_env")]
-    sys.modules["bfcl_env"] = package
-    classes_by_name = {}
-    for server, module in MODULES.items():
-        loaded = importlib.import_module(f"bfcl_env.bfcl_envs.{module}")
-        classes_by_name[server] = vars(loaded)[server]
-    return classes_by_name
+    sys.path.insert(0, str(folder))
+    home = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
+    return {server: vars(importlib.import_module(f"{home}.{module}"))[server] for server, module in MODULES.items()}
 
 
 class BfclSession:

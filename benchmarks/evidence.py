@@ -11,7 +11,8 @@ are the evidence; conversations of one task are always in one fold. Predicted is
 weight 2 or 3. An edge whose only witness is the held-out fold is not seen. "left out F1" scores with every core edge of
 the set; "fold's gold" only with the core edges that the held-out fold itself shows (all other edges of the gold are
 neither right nor wrong). The weights of the rule come from the other sets. With an environment at hand (tau2-bench's
-airline in the sandbox; BFCL's classes, in the folder that holds `bfcl_env`), look-ups are probed on the tasks of the
+airline in the sandbox; BFCL's classes, where
+`pip install --no-deps --target FOLDER bfcl-eval` put them), look-ups are probed on the tasks of the
 evidence folds. Needs scipy.
 """
 
@@ -362,7 +363,7 @@ def main() -> None:
     parser.add_argument("--train", action="store_true")
     parser.add_argument("--tau2", type=Path, help="a checkout of tau2-bench")
     parser.add_argument("--mode", default="default", choices=get_args(Mode), help="how tau2-bench is run")
-    parser.add_argument("--bfcl", type=Path, help="the folder that holds bfcl_env")
+    parser.add_argument("--bfcl", type=Path, help="the folder where bfcl-eval was installed with pip --target")
     parser.add_argument("--execution", action="store_true")
     parser.add_argument("--calls", type=int, default=ExecutionSettings().calls)
     parser.add_argument("--envfactory", type=Path, help="a checkout of EnvFactory")

@@ -64,9 +64,15 @@ def compose_tool_name(environment: str, tool: str) -> str:
     return f"{_ODD.sub('_', environment)}__{tool}"
 
 
-def compose_spec(specs: Sequence[EnvironmentSpec]) -> EnvironmentSpec:
-    """Build the spec of a composite environment; the specs in the order of their names."""
-    name = NAME_SEPARATOR.join(spec.name for spec in specs)
+def compose_spec(specs: Sequence[EnvironmentSpec], name: str = "", description: str = "") -> EnvironmentSpec:
+    """Build the spec of a composite environment; the specs in the order of their names.
+
+    Args:
+        specs: Specs of the parts.
+        name: Name of all together; their names joined if left out.
+        description: What all are for; their descriptions one after the other if left out.
+    """
+    name = name or NAME_SEPARATOR.join(spec.name for spec in specs)
     tools = tuple(
         tool.model_copy(update={"name": compose_tool_name(spec.name, tool.name), "server": name})
         for spec in specs
@@ -76,7 +82,7 @@ def compose_spec(specs: Sequence[EnvironmentSpec]) -> EnvironmentSpec:
     return EnvironmentSpec(
         name=name,
         version=content_hash({spec.name: spec.version for spec in specs}),
-        description=" ".join(spec.description for spec in specs if spec.description),
+        description=description or " ".join(spec.description for spec in specs if spec.description),
         policy="\n\n".join(f"## {spec.name}\n\n{spec.policy}" for spec in specs if spec.policy),
         tools=tools,
         state_schema={"type": "object", "properties": schemas, "required": list(schemas)},
@@ -88,13 +94,19 @@ def compose_spec(specs: Sequence[EnvironmentSpec]) -> EnvironmentSpec:
 class CompositeSource:
     """Source of sessions over several environments."""
 
-    def __init__(self, parts: Sequence[CompositePart]) -> None:
+    def __init__(self, parts: Sequence[CompositePart], name: str = "", description: str = "") -> None:
         """Parts are taken in the order of their names, so that the same ones are the same environment.
+
+        Args:
+            parts: The environments.
+            name: Name of all together; their names joined if left out.
+            description: As of `compose_spec`.
 
         Raises:
             InputError: Two tools would get one name, or one too long for endpoints; or the name of all is too long.
         """
         self.parts = sorted(parts, key=lambda part: part.spec.name)
+        self.name = name or NAME_SEPARATOR.join(part.spec.name for part in self.parts)
         if len(self.name) > LONGEST_NAME:
             raise InputError(
                 f"chains across {truncate_text(self.name, LONGEST_NAME)}: the name is longer than {LONGEST_NAME} "
@@ -112,12 +124,8 @@ class CompositeSource:
                         "sample.servers to 1"
                     )
                 self.homes[name] = part.spec.name, tool.name
-        self.joined = compose_spec([part.spec for part in self.parts])
+        self.joined = compose_spec([part.spec for part in self.parts], self.name, description)
         """The spec of all together."""
-
-    @property
-    def name(self) -> str:
-        return NAME_SEPARATOR.join(part.spec.name for part in self.parts)
 
     @property
     def isolation(self) -> str:

@@ -1,23 +1,33 @@
 """From settings to sources: which environments a run uses."""
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from trajsmith.environments.adapters.registry import ADAPTERS, SourceOptions, open_sandboxed
 from trajsmith.environments.file_reading import read_json, read_text
 from trajsmith.environments.library import ENVIRONMENTS
+from trajsmith.environments.linked import find_world, list_worlds, open_world
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.environments.sandbox.settings import MODES, SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import EnvironmentSource
-from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath, SourceReference
+from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath, SourceReference, format_first_error
 
 Size = Literal["small", "medium", "large"]
 MOST_STATES = 10_000
-_KINDS = ("library", "python", *ADAPTERS.names())
+_KINDS = ("library", "python", "linked", *ADAPTERS.names())
 """What an entry may be."""
 
 
@@ -29,10 +39,12 @@ class _EnvironmentSettings(FrozenModel):
     python: SourceReference | None = None
     """A Python file of your own with an `Environment` class, for example "my_env.py" or "my_env.py:MyEnv"; a folder of
     generated environments stands for all that its catalogue accepts."""
+    linked: str | None = None
+    """A linked world: the name of a bundled one, "*" for all of them, or a YAML file of your own."""
     sandbox: SandboxSettings = SandboxSettings()
     """How foreign code is run; the name of a mode will do."""
     states: dict[Size, Annotated[int, Field(ge=1, le=MOST_STATES)]] = Field(default={"small": 2, "medium": 1})
-    """How many initial states of each size are made, for `library` and `python`; 10,000 at most."""
+    """How many initial states of each size are made, for `library`, `python` and `linked`; 10,000 at most."""
     state_files: tuple[SourcePath, ...] = ()
     """Initial states of a `python` environment, as JSON files, in place of those that its class makes."""
     phrases: SourcePath | None = None
@@ -50,6 +62,20 @@ class _EnvironmentSettings(FrozenModel):
                     list_python_files(value)
                 elif value != "*":
                     ENVIRONMENTS.get(value)
+            except InputError as error:
+                raise ValueError(str(error)) from error
+        return value
+
+    @field_validator("linked")
+    @classmethod
+    def _is_a_world(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """Start a relative path at the folder of the YAML file, and check it as `_is_there` does."""
+        context = info.context or {}
+        if value is not None and Path(value).suffix and context.get("folder"):
+            value = os.path.abspath(Path(context["folder"]) / value)  # noqa: PTH100 - keeps links
+        if value is not None and value != "*" and context.get("must_exist"):
+            try:
+                find_world(value)
             except InputError as error:
                 raise ValueError(str(error)) from error
         return value
@@ -102,6 +128,8 @@ def expand_settings(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
     """
     if settings.library == "*":
         return [settings.model_copy(update={"library": name}) for name in ENVIRONMENTS.names()]
+    if settings.linked == "*":
+        return [settings.model_copy(update={"linked": name}) for name in list_worlds()]
     if settings.python is not None:
         files = list_python_files(settings.python) if Path(settings.python).is_dir() else [settings.python]
         return [settings.model_copy(update={"python": file}) for file in files]
@@ -121,8 +149,23 @@ def open_source(settings: EnvironmentSettings) -> EnvironmentSource:
         return build_library_source(settings.library, get_sizes(settings))
     if settings.python is not None:
         return _open_python(settings, settings.python)
+    if settings.linked is not None:
+        return open_world(settings.linked, partial(_open_part, settings))
     options = SourceOptions(settings.sandbox, get_sizes(settings), settings.phrases, settings.scenarios)
     return ADAPTERS.get(settings.kind).open(getattr(settings, settings.kind), options)
+
+
+def _open_part(settings: EnvironmentSettings, entry: str | JsonObject, folder: Path) -> EnvironmentSource:
+    """Open an environment of a linked world, with the states and the sandbox of the world's own entry."""
+    own = {"library": entry} if isinstance(entry, str) else entry
+    shared = settings.model_dump(include={"states", "sandbox"})
+    try:
+        part = EnvironmentSettings.model_validate({**shared, **own}, context={"folder": folder})
+    except ValidationError as error:
+        raise InputError(f"world {settings.linked}: environments: {format_first_error(error)}") from error
+    if part.linked is not None:
+        raise InputError(f"world {settings.linked}: environments: a world cannot be part of another: name its own")
+    return open_source(part)
 
 
 def get_sizes(settings: EnvironmentSettings) -> dict[str, int]:

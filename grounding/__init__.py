@@ -7,6 +7,7 @@ from trajsmith.grounding.argument_paths import (
     get_value_at,
     replace_value_at,
 )
+from trajsmith.grounding.constraints import split_reference
 from trajsmith.grounding.fields import (
     SchemaField,
     get_array_item,
@@ -18,6 +19,7 @@ from trajsmith.grounding.fields import (
     unwrap,
 )
 from trajsmith.grounding.grounder import Grounder
+from trajsmith.grounding.identity import find_user_names
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.list_limits import is_end_out_of_reach, is_extreme_certain, is_list_cut
 from trajsmith.grounding.names import get_tool_noun, is_identifier, split_name
@@ -67,6 +69,7 @@ __all__ = [
     "build_selector_key",
     "check_scenarios",
     "find_rows",
+    "find_user_names",
     "find_values",
     "fits_schema",
     "generate_text",
@@ -105,6 +108,7 @@ __all__ = [
     "resolve_reference",
     "split_name",
     "split_path",
+    "split_reference",
     "unwrap",
     "update_outdated_fields",
 ]

@@ -11,7 +11,7 @@ from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.paths import iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
-from trajsmith.grounding.references import RowWords, pick_values
+from trajsmith.grounding.references import RowWords, pick_values, take_part
 from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep, parse_datetime
@@ -29,6 +29,21 @@ class StepCall:
 
     index: int
     call: GoldCall
+
+
+PARTS = {"date": r"^(\d{4}-\d\d-\d\d)(?:[T ]|$)", "time": r"^\d{4}-\d\d-\d\d[T ](\d\d:\d\d)"}
+"""Part of a moment that a reference may ask for ("book_trip.departs_at|time") to the pattern that takes it."""
+
+
+def split_reference(reference: str) -> tuple[str, str, str | None]:
+    """Split "step.field" or "step.field|part" into step, field, and the pattern of the part.
+
+    Raises:
+        KeyError: There is no such part.
+    """
+    name, _, rest = reference.partition(".")
+    field, bar, part = rest.partition("|")
+    return name, field, PARTS[part] if bar else None
 
 
 class StepConstraints:
@@ -99,10 +114,10 @@ class StepConstraints:
     ) -> list[Option]:
         """The values that "step.name" stands for, each with its provenance: an argument, else fields of the result, of
         the rows that a condition keeps."""
-        name, _, field = reference.partition(".")
+        name, field, pattern = split_reference(reference)
         earlier = self.calls[name]
         used.add(earlier.index)
-        for path, source, value in iterate_leaves(earlier.call):
+        for path, source, value in iterate_leaves(earlier.call) if pattern is None else ():
             if path == field or get_argument_name(path) == field:
                 return [Option(value, Constant() if isinstance(source, FromDefault) else source)]
         options: list[Option] = []
@@ -111,8 +126,10 @@ class StepConstraints:
             tested = rows is not None and rows.applies(result, path)
             keep = partial(rows.keeps, result) if rows is not None and tested else None
             for value, selectors in pick_values(result, path, rng, keep=keep, words=words):
-                if value not in [option.value for option in options]:
-                    options.append(Option(value, FromOutput(call=earlier.index, path=path, selectors=selectors)))
+                value = value if pattern is None else take_part(pattern, value)
+                if value is not None and value not in [option.value for option in options]:
+                    source = FromOutput(call=earlier.index, path=path, selectors=selectors, pattern=pattern)
+                    options.append(Option(value, source))
         return options
 
     def _bind_arguments(self, plan: ArgumentPlan, leaf: SchemaField, values: tuple[Any, ...], says: SayValue) -> None:

@@ -134,12 +134,21 @@ def resolve_reference(provenance: FromOutput, result: Any) -> Any:
     Raises:
         ReferenceNotResolved: The result has no such value, or more than one.
     """
-    if provenance.pattern is not None:
-        text = result if isinstance(result, str) else str(get_value(result, provenance.path) or "")
-        match = re.search(provenance.pattern, text)
-        if not match:
-            raise ReferenceNotResolved(f"nothing in the text matches {provenance.pattern}")
-        return match.group(1)
+    if provenance.pattern is None:
+        return _resolve_whole(provenance, result)
+    part = take_part(provenance.pattern, result if isinstance(result, str) else _resolve_whole(provenance, result))
+    if part is None:
+        raise ReferenceNotResolved(f"nothing in the text matches {provenance.pattern}")
+    return part
+
+
+def take_part(pattern: str, value: Any) -> str | None:
+    """Return the first group of a pattern in a text, or None."""
+    match = re.search(pattern, value) if isinstance(value, str) else None
+    return match[1] if match else None
+
+
+def _resolve_whole(provenance: FromOutput, result: Any) -> Any:
     by_rows = {selector.rows: selector for selector in provenance.selectors}
     matches = [
         match.value

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trajsmith.grounding.constraints import match_leaves
+from trajsmith.grounding.constraints import PARTS, match_leaves
 from trajsmith.grounding.fields import list_input_fields, list_output_fields
 from trajsmith.grounding.paths import split_path
 from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep, list_slots
@@ -21,7 +21,7 @@ def check_scenarios(book: ScenarioBook, spec: EnvironmentSpec) -> None:
         for step in scenario.steps:
             fault = next(_find_faults(scenario, step, tools, fields), None)
             if fault is not None:
-                raise InputError(f"scenarios.yaml of {spec.name}: scenario {scenario.id}, step {step.name}: {fault}")
+                raise InputError(f"scenarios of {spec.name}: scenario {scenario.id}, step {step.name}: {fault}")
 
 
 def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSpec], fields: set[str]) -> Iterator[str]:
@@ -51,7 +51,10 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
 
 
 def _find_reference_faults(scenario: Scenario, kind: str, reference: str, tools: dict[str, ToolSpec]) -> Iterator[str]:
-    name, dot, field = reference.partition(".")
+    name, dot, rest = reference.partition(".")
+    field, bar, part = rest.partition("|")
+    if bar and part not in PARTS:
+        yield f"{kind}: {reference!r} asks for {part!r}; there are {', '.join(PARTS)}"
     earlier = scenario.find_step(name)
     tool = tools.get(earlier.tool) if earlier is not None else None
     if not dot or not field:

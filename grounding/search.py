@@ -227,7 +227,11 @@ class GroundingSearch:
             return False
         rows = constraints.rows if constraints is not None else None
         plan = self.ground.assigner.plan(tool, sources, context, self.rng, looks_up, self.lessons, rows)
-        same_user = self.ground.assigner.identity.find_look_up(calls, tool)
+        identity = self.ground.assigner.identity
+        foreign = identity.list_foreign_values(calls)
+        for path in (*plan.required, *plan.optional) if foreign else ():
+            plan.restrict(path, lambda value: not isinstance(value, str) or value not in foreign)
+        same_user = identity.find_look_up(calls, tool)
         if same_user is not None:
             for path, value in same_user.arguments.items():
                 plan.restrict(path, partial(eq, value))

@@ -14,7 +14,7 @@ from trajsmith.grounding.names import split_name
 from trajsmith.grounding.rows import RowIndex
 from trajsmith.grounding.schema_values import has_type, list_nearby_values
 from trajsmith.grounding.text_generation import find_generic_texts
-from trajsmith.phrasing import parse_datetime, singularize
+from trajsmith.phrasing import find_clock_date, singularize
 from trajsmith.records import JsonObject, canonical_json
 
 DEFAULT_CLOCK = datetime(2026, 3, 2, 9, 0)
@@ -32,7 +32,7 @@ class ValueSource:
         """Field name to (entity, row key, value); rows of no table have the key None and come first."""
         self.state = state
         self._text = canonical_json(state).decode()
-        moment = parse_datetime(state.get("now"))
+        moment = find_clock_date(state)
         self.now = moment if isinstance(moment, datetime) else DEFAULT_CLOCK
         for table, content in state.items():
             self._collect(singularize(table), content)

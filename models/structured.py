@@ -4,7 +4,8 @@ The schema goes along with every request; how it reaches the model (`response_fo
 matter. What comes back is never trusted: it is found in the text, validated, and if wrong, sent back with its fault.
 """
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -18,6 +19,8 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 ROUNDS = 2
 """Repairs that are asked for, after the first answer."""
+MOST_CHOICES = 250
+"""Values of one field that a schema lists; OpenAI refuses schemas with many more."""
 _FENCE = "```"
 _DECODED_FROM = ("{", "[")
 
@@ -28,13 +31,15 @@ async def complete_structured(
     """Request an answer and return it as an object of this class.
 
     Args:
-        request: Without a schema; it is put in here.
+        request: With a schema of its own where that is narrower than the class (only names that exist, for example);
+            else the schema of the class is put in. Only the class decides what is accepted.
         rounds: Times that a wrong answer is sent back with its fault.
 
     Raises:
         ModelFault: "bad_reply" with the last reply, if no answer satisfied the schema; or the request itself failed.
     """
-    asked = request.model_copy(update={"reply_schema": build_strict_schema(answer), "schema_name": answer.__name__})
+    schema = request.reply_schema or build_strict_schema(answer)
+    asked = request.model_copy(update={"reply_schema": schema, "schema_name": answer.__name__})
     fault = reply_text = ""
     for _ in range(rounds + 1):
         reply = await model.complete(asked)
@@ -75,10 +80,53 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 def build_strict_schema(answer: type[BaseModel]) -> JsonObject:
     """Build the strict JSON Schema that servers accept: all properties required, no others, no defaults.
 
-    Titles and docstrings are left out: a weak model gives the schema back that it reads.
+    Titles and docstrings are left out, and definitions stand where they are used, unless they use themselves: a weak
+    model gives back the schema, or the references, that it reads.
     """
-    schema: JsonObject = _close_schema(answer.model_json_schema())
+    schema = answer.model_json_schema()
+    definitions = schema.pop("$defs", {})
+    try:
+        schema = _inline_definitions(schema, definitions)
+    except _RecursiveSchemaError:
+        schema["$defs"] = definitions
+    closed: JsonObject = _close_schema(schema)
+    return closed
+
+
+def narrow_schema(answer: type[BaseModel], rows: str, choices: Mapping[str, Iterable[str]]) -> JsonObject:
+    """Build the strict schema of an answer whose rows can only hold what exists.
+
+    Args:
+        answer: Class with a list of rows.
+        rows: Field of that list.
+        choices: Field of a row to all values that make sense; more than 250 are not listed, as servers refuse them.
+    """
+    schema = copy.deepcopy(build_strict_schema(answer))
+    fields = schema["properties"][rows]["items"]["properties"]
+    for field, values in choices.items():
+        listed = sorted(set(values))
+        if 0 < len(listed) <= MOST_CHOICES:
+            fields[field] = {**fields[field], "enum": listed}
     return schema
+
+
+class _RecursiveSchemaError(Exception):
+    """A definition that uses itself cannot stand where it is used."""
+
+
+def _inline_definitions(schema: Any, definitions: JsonObject, above: tuple[str, ...] = ()) -> Any:
+    if isinstance(schema, list):
+        return [_inline_definitions(part, definitions, above) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref")
+    if not isinstance(reference, str):
+        return {key: _inline_definitions(part, definitions, above) for key, part in schema.items()}
+    name = reference.rpartition("/")[2]
+    if name in above:
+        raise _RecursiveSchemaError
+    beside = {key: part for key, part in schema.items() if key != "$ref"}
+    return _inline_definitions({**definitions[name], **beside}, definitions, (*above, name))
 
 
 def _close_schema(schema: Any) -> Any:

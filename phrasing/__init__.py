@@ -77,7 +77,7 @@ from trajsmith.phrasing.words import (
     with_article,
     word_set,
 )
-from trajsmith.phrasing.yaml_files import find_language_file
+from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 
 __all__ = [
     "DECLINES",
@@ -136,6 +136,7 @@ __all__ = [
     "load_phrasebook",
     "load_refusals",
     "load_scenarios",
+    "load_yaml_model",
     "needs_confirmation",
     "normalize_name",
     "open_scenarios",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from trajsmith.grounding import find_user_names
 from trajsmith.phrasing import (
     Outcome,
     Phrasebook,
@@ -30,7 +31,7 @@ def make_persona(
     phrasebook: Phrasebook, state: JsonObject, results: Sequence[Any], rng: random.Random
 ) -> tuple[Persona, str]:
     """A persona and the scenario in one sentence; the name is the one that the calls are about, where there is one."""
-    names = _find_names(phrasebook.name_from, state)
+    names = find_user_names(phrasebook.name_from, state)
     mentioned = next(filter(set(names).__contains__, _iter_texts(results)), None) if len(names) > 1 else None
     name = mentioned or rng.choice(names or NAMES)
     persona = Persona(name=name, role=rng.choice(phrasebook.roles), style=draw_user_voice(rng))
@@ -116,20 +117,6 @@ def add_sentence(query: str, sentence: str, persona: Persona, rng: random.Random
     """Return a message with one more sentence, typed as this user types; the one before it gets its full stop."""
     stop = "" if query.endswith((".", "?", "!")) else "."
     return f"{query}{stop} {render_message(sentence, persona, (), rng)}"
-
-
-def _find_names(paths: Sequence[str], state: JsonObject) -> list[str]:
-    names: list[str] = []
-    for path in paths:
-        nodes: list[Any] = [state]
-        for part in path.split("."):
-            nodes = [child for node in nodes if isinstance(node, dict) for child in _children(node, part)]
-        names += [node for node in nodes if isinstance(node, str)]
-    return names
-
-
-def _children(node: JsonObject, part: str) -> list[Any]:
-    return list(node.values()) if part == "*" else [node[part]] if part in node else []
 
 
 def _iter_texts(value: Any) -> Iterator[str]:

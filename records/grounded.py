@@ -45,7 +45,8 @@ class FromOutput(FrozenModel):
     selectors: tuple[Selector, ...] = ()
     """One per list on the path, outermost first."""
     pattern: str | None = None
-    """Regular expression whose first group is the value, when the result is text and not structured."""
+    """Regular expression whose first group is the value: of a result that is text, or of the text at the path, such as
+    the day of a moment."""
 
 
 class FromDefault(FrozenModel):

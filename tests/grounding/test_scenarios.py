@@ -128,7 +128,7 @@ async def test_nothing_is_undone_but_by_a_change_of_mind(seed: int) -> None:
 )
 def test_a_book_is_checked_against_the_tools(step: dict, fault: str) -> None:
     book = ScenarioBook(scenarios=(story({"tool": "list_cards"}, step),))
-    with pytest.raises(InputError, match=r"scenarios\.yaml of bank: scenario story, step ") as error:
+    with pytest.raises(InputError, match=r"scenarios of bank: scenario story, step ") as error:
         check_scenarios(book, SPEC)
     assert fault in str(error.value)
 

@@ -8,8 +8,9 @@ from chatting import board, request
 from pydantic import BaseModel, Field
 from running_server import RunningServer
 
-from trajsmith.models.structured import build_strict_schema, complete_structured, parse_answer
-from trajsmith.records import InputError, ModelFault
+from trajsmith.models import CallableModel, ChatReply
+from trajsmith.models.structured import build_strict_schema, complete_structured, narrow_schema, parse_answer
+from trajsmith.records import InputError, Message, ModelFault
 
 
 class Line(BaseModel):
@@ -147,8 +148,9 @@ def test_the_schema_is_closed():
     schema = build_strict_schema(Order)
     assert schema["required"] == ["kind", "lines", "note"]
     assert schema["additionalProperties"] is False
-    line = schema["$defs"]["Line"]
+    line = schema["properties"]["lines"]["items"]
     assert line["required"] == ["name", "number"]
+    assert "$ref" not in json.dumps(schema), "a weak model gives references back"
     assert "default" not in json.dumps(schema)
 
 
@@ -176,3 +178,35 @@ def test_titles_and_docstrings_of_classes_are_no_part_of_the_schema():
         "type": "object",
         "additionalProperties": False,
     }
+
+
+class Branch(BaseModel):
+    name: str
+    parts: list["Branch"]
+
+
+def test_a_schema_that_uses_itself_keeps_its_definitions():
+    schema = build_strict_schema(Branch)
+    assert schema["$defs"]["Branch"]["required"] == ["name", "parts"]
+
+
+async def test_a_narrow_schema_lists_what_exists_and_the_class_decides_what_is_accepted():
+    schema = narrow_schema(Order, "lines", {"name": ["pen", "cup"], "number": []})
+    fields = schema["properties"]["lines"]["items"]["properties"]
+    assert fields["name"]["enum"] == ["cup", "pen"]
+    assert "enum" not in fields["number"]
+    assert "enum" not in json.dumps(build_strict_schema(Order)["properties"]["lines"]), (
+        "the shared schema is not changed"
+    )
+    assert "enum" not in json.dumps(
+        narrow_schema(Order, "lines", {"name": map(str, range(1000))})["properties"]["lines"]
+    )
+    shown = []
+
+    async def reply(request):
+        shown.append(request.reply_schema)
+        return ChatReply(message=Message(role="assistant", content='{"kind": "new", "lines": [{"name": "a"}]}'))
+
+    answer = await complete_structured(CallableModel("fixed", reply), request("order", reply_schema=schema), Order)
+    assert shown == [schema]
+    assert answer.lines[0].name == "a"

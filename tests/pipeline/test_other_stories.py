@@ -50,7 +50,7 @@ def build_stage(grounder):
     context = SimpleNamespace(
         config=RunConfig(name="one", environments=({"library": "bank"},)),
         grounder=lambda environment, state: grounder,
-        place=lambda environment: SimpleNamespace(session=open_session),
+        place=lambda environment: SimpleNamespace(session=open_session, broken={}),
         samplers=lambda: {"bank": build_sampler()},
     )
     chain = next(iter(sample_chains({"bank": build_sampler()}, {"bank": ["s"]}, SETTINGS, 3)))

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from trajsmith.grounding import list_input_fields, list_output_fields
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
-from trajsmith.models.structured import complete_structured
+from trajsmith.models.structured import complete_structured, narrow_schema
 from trajsmith.records import FrozenModel, JsonObject, ModelFault, ModelFaultKind, ToolSpec
 from trajsmith.toolgraph.build import GraphSettings
 from trajsmith.toolgraph.evidence.score_rule import is_proved, is_refuted
@@ -140,7 +140,15 @@ def _batches(tools: Sequence[ToolSpec], size: int) -> Iterator[Sequence[ToolSpec
 
 def _request(graph: ToolGraph, server: str, batch: Sequence[ToolSpec], prompts: Prompts) -> ChatRequest:
     messages = prompts.get(EDGES).messages(**_question(graph, server, batch))
-    return ChatRequest(messages=messages, temperature=0.0, purpose="graph.edges")
+    fields, targets = _fields(graph, server), [tool.name for tool in batch]
+    choices = {
+        "source": fields,
+        "target": targets,
+        "output": {path for outputs, _ in fields.values() for path in outputs or {"$"}},
+        "parameter": {path for target in targets for path in fields[target][1]},
+    }
+    schema = narrow_schema(EdgeReply, "edges", choices)
+    return ChatRequest(messages=messages, temperature=0.0, purpose="graph.edges", reply_schema=schema)
 
 
 def _question(graph: ToolGraph, server: str, batch: Sequence[ToolSpec]) -> JsonObject:

@@ -13,6 +13,7 @@ from pydantic import Field
 from trajsmith.grounding import SchemaField, list_input_fields
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
+from trajsmith.models.structured import narrow_schema
 from trajsmith.records import FrozenModel, ModelFault
 from trajsmith.toolgraph.graph import ParameterKind, ParameterNode, ToolGraph
 from trajsmith.toolgraph.refine.edges import WORDS, ask_all
@@ -97,7 +98,12 @@ def _request(graph: ToolGraph, server: str, batch: Sequence[ParameterNode], prom
         description=", ".join(tool.name for tool in graph.inside[server].tools[:40]),
         parameters=[_shown(node, fields.get((node.tool, node.parameter)), graph) for node in batch],
     )
-    return ChatRequest(messages=messages, temperature=0.0, purpose="graph.parameters")
+    choices = {
+        "tool": {graph.by_name[node.tool].name for node in batch},
+        "parameter": {node.parameter for node in batch},
+    }
+    schema = narrow_schema(KindReply, "parameters", choices)
+    return ChatRequest(messages=messages, temperature=0.0, purpose="graph.parameters", reply_schema=schema)
 
 
 def _shown(node: ParameterNode, end: SchemaField | None, graph: ToolGraph) -> dict[str, object]:

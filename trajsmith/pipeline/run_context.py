@@ -1,8 +1,8 @@
 """The run context: opened environments with specs, wording and states, and the stages' workers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 
 from trajsmith.environments import EnvironmentSource, Session
@@ -14,6 +14,7 @@ from trajsmith.environments.composite import (
     compose_tool_name,
 )
 from trajsmith.environments.library import ENVIRONMENTS
+from trajsmith.environments.linked import LinkedSource
 from trajsmith.environments.sources import open_source
 from trajsmith.grounding import Grounder, Producers, check_scenarios
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -36,7 +37,16 @@ from trajsmith.records import (
     ToolSpec,
     content_hash,
 )
-from trajsmith.toolgraph import GraphIndex, Sampler, ToolGraph, ValueLink, build_graph
+from trajsmith.toolgraph import (
+    GraphIndex,
+    Sampler,
+    ToolGraph,
+    ValueLink,
+    build_graph,
+    compose_graph,
+    list_declared_links,
+    score_world_links,
+)
 from trajsmith.toolgraph.embeddings import build_embedding_similarity
 from trajsmith.toolgraph.evidence import GraphEvidence, apply_evidence, compute_schema_scores, execute_all_links
 from trajsmith.toolgraph.refine import classify_parameters, refine_edges
@@ -54,6 +64,9 @@ class EnvironmentHandle:
     wording: Wording
     states: tuple[str, ...]
     """Hashes of its initial states."""
+
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Of a linked world: hash of an initial state to why its links could not be applied."""
 
     @property
     def scenarios(self) -> ScenarioBook:
@@ -121,7 +134,8 @@ class RunContext:
             states = tuple([content_hash(state) for state in await source.states(config.seed)])
             check_scenarios(source.scenarios, spec)
             wording = Wording(source.phrasebook, spec.tools, source.scenarios)
-            places[spec.name] = EnvironmentHandle(source, spec, wording, states)
+            broken = source.broken if isinstance(source, LinkedSource) else {}
+            places[spec.name] = EnvironmentHandle(source, spec, wording, states, broken)
         return cls(config, run, places)
 
     async def prepare_graph(self) -> None:
@@ -136,19 +150,66 @@ class RunContext:
             return
         settings, seed = self.config.graph, self.config.seed
         similarity = build_embedding_similarity(settings.embedding) if settings.embedding else None
-        places = [self.places[name] for name in sorted(self.places)]
-        tools = [tool for place in places for tool in place.spec.tools]
+        parts = self._list_parts()
+        tools = [tool for part in parts for tool in part.spec.tools]
         graph = build_graph(tools, settings, similarity)
         if settings.execution.calls:
             scores = compute_schema_scores(tools, settings, similarity)
-            executed = await execute_all_links([place.source for place in places], scores, settings.execution, seed)
+            executed = await execute_all_links([part.source for part in parts], scores, settings.execution, seed)
             graph = apply_evidence(graph, GraphEvidence(executed=executed), scores, settings)
+        graph = await self._add_worlds(graph)
         try:
             graph = await self._refine_by_models(graph)
         except ModelFault as fault:
             message = f"the tool graph: {fault}; when the model answers, resume with `trajsmith resume {self.run.path}`"
             raise RunError(message) from fault
         graph.save(self.run.file(GRAPH))
+
+    def _list_parts(self) -> list[CompositePart]:
+        """Return the environments of the run by their names, with those of its linked worlds.
+
+        Raises:
+            InputError: Two of them have one name and are not the same.
+        """
+        parts: dict[str, CompositePart] = {}
+        for place in self.places.values():
+            source = place.source
+            own = source.composite.parts if isinstance(source, LinkedSource) else [CompositePart(source, place.spec)]
+            for part in own:
+                name = part.spec.name
+                taken = self.places[name].spec if name in self.places else parts.setdefault(name, part).spec
+                if taken.version != part.spec.version:
+                    raise InputError(f"two environments are named {name!r}: rename one of them")
+                parts[name] = part
+        return [parts[name] for name in sorted(parts)]
+
+    async def _add_worlds(self, graph: ToolGraph) -> ToolGraph:
+        """Return the graph of the places: worlds in place of the environments that only they have."""
+        worlds = {name: place for name, place in self.places.items() if isinstance(place.source, LinkedSource)}
+        if not worlds:
+            return graph
+        inside = [graph.inside[name] for name in sorted(self.places) if name not in worlds]
+        for name in sorted(worlds):
+            inside.append((await self._compose_world(worlds[name], graph)).inside[name])
+        return graph.model_copy(
+            update={
+                "tools": tuple(tool for part in inside for tool in part.tools),
+                "parameters": tuple(node for part in inside for node in part.parameters),
+                "edges": tuple(edge for part in inside for edge in part.edges),
+                "evidence": (),
+            }
+        )
+
+    async def _compose_world(self, world: EnvironmentHandle, graph: ToolGraph) -> ToolGraph:
+        """Return the graph of one world; the links of its stories are tried by execution like any other."""
+        assert isinstance(world.source, LinkedSource)
+        settings, homes = self.config.graph.execution, world.source.composite.homes
+        declared = list_declared_links(world.scenarios, world.spec, homes)
+        if not settings.calls:
+            return compose_graph(graph, world.spec, homes, declared)
+        scores = score_world_links(compose_graph(graph, world.spec, homes, ()), declared)
+        (executed,) = await execute_all_links([world.source], scores, settings, self.config.seed)
+        return compose_graph(graph, world.spec, homes, declared, executed.links)
 
     async def _refine_by_models(self, graph: ToolGraph) -> ToolGraph:
         """The graph with what the models of two roles say of it; as it is where both roles are scripted."""

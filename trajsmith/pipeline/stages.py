@@ -375,6 +375,9 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
 
     async def ground(chain: Chain) -> tuple[GroundedChain]:
         grounder = context.grounder(chain.environment, chain.state)
+        broken = context.place(chain.environment).broken.get(chain.state)
+        if broken is not None:
+            raise RecordDropped("broken_link", broken)
         async with context.place(chain.environment).session() as session:
             if chain.source == "state":
                 edits, sampler = await learnt_edits(chain), samplers()[chain.environment]

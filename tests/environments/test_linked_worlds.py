@@ -1,0 +1,144 @@
+"""Linked worlds: one clock, equal values, and what happens where a link does not fit."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trajsmith.environments.linked import LinkedSource, list_worlds
+from trajsmith.environments.linked_states import BrokenLinkError, StateLink, link_states, set_clock
+from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
+from trajsmith.grounding import check_scenarios
+from trajsmith.records import InputError, content_hash
+
+SHOP = {
+    "now": "2026-05-10T09:30:00",
+    "customers": {
+        "C1": {"name": "Ana Ruiz", "email": "ana@example.com"},
+        "C2": {"name": "Bo Lind", "email": "bo@x.com"},
+    },
+    "orders": {
+        "O1": {"placed_at": "2026-05-08T22:15:00", "buyer": "Ana Ruiz", "total": 12.5, "note": "for Ana Ruiz's mum"}
+    },
+}
+DIARY = {"now": "2026-03-01T17:00:00", "owner": {"name": "Cleo Vance", "email": "cleo@example.com"}, "limit": 3}
+
+
+def open_worlds(*names: str) -> list[LinkedSource]:
+    entries = [EnvironmentSettings(linked=name, states={"small": 1, "medium": 1}) for name in names]
+    sources = [open_source(each) for entry in entries for each in expand_settings(entry)]
+    assert all(isinstance(source, LinkedSource) for source in sources)
+    return sources  # type: ignore[return-value]
+
+
+def link(**values: Any) -> StateLink:
+    return StateLink.model_validate({"from": "diary.owner", "to": "shop.customers", **values})
+
+
+def test_all_states_get_one_clock_and_keep_their_distances() -> None:
+    states = set_clock({"shop": SHOP, "diary": DIARY}, "diary")
+    assert states["shop"]["now"] == states["diary"]["now"] == "2026-03-01T17:00:00", "the later time of day"
+    assert states["shop"]["orders"]["O1"]["placed_at"] == "2026-02-27T22:15:00", "two days before, as it was"
+    assert SHOP["now"] == "2026-05-10T09:30:00", "the given state is unchanged"
+
+
+def test_a_name_is_exchanged_wherever_it_stands_as_a_word() -> None:
+    names = link(names={"name": "name", "email": "email"}, rows=1)
+    shop = link_states({"shop": SHOP, "diary": DIARY}, [names], "shop")["shop"]
+    assert shop["customers"]["C1"] == {"name": "Cleo Vance", "email": "cleo@example.com"}
+    assert shop["orders"]["O1"]["buyer"] == "Cleo Vance"
+    assert shop["orders"]["O1"]["note"] == "for Cleo Vance's mum"
+    assert shop["customers"]["C2"] == SHOP["customers"]["C2"]  # type: ignore[index]
+
+
+def test_a_name_that_the_other_state_has_already_changes_places() -> None:
+    diary = DIARY | {"owner": {"name": "Bo Lind", "email": "cleo@example.com"}}
+    shop = link_states({"shop": SHOP, "diary": diary}, [link(names={"name": "name"}, rows=1)], "shop")["shop"]
+    assert [row["name"] for row in shop["customers"].values()] == ["Bo Lind", "Ana Ruiz"]
+
+
+def test_a_value_changes_in_its_row_only() -> None:
+    amount = link(**{"to": "shop.orders", "from": "diary", "values": {"limit": "total"}, "rows": 1})
+    shop = link_states({"shop": SHOP, "diary": DIARY}, [amount], "shop")["shop"]
+    assert shop["orders"]["O1"]["total"] == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"to": "shop.clients", "names": {"name": "name"}}, "the state has no shop.clients"),
+        ({"names": {"phone": "name"}}, "a row has no phone"),
+        ({"names": {"name": "name"}, "rows": 2}, "there are 1 and 2 rows, and 2 must be in both"),
+        ({"to": "shop.orders", "names": {"name": "total"}}, "write the field under `values`"),
+        ({"to": "shop.now", "names": {"name": "name"}}, "neither a table nor an object"),
+    ],
+    ids=["no table", "no field", "too few rows", "no text", "no rows"],
+)
+def test_a_link_that_does_not_fit_says_why(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BrokenLinkError, match=r"link from diary\.owner to shop") as caught:
+        link_states({"shop": SHOP, "diary": DIARY}, [link(**given)], "shop")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("name", list_worlds())
+async def test_bundled_worlds_are_whole(name: str) -> None:
+    (source,) = open_worlds(name)
+    spec = await source.spec()
+    check_scenarios(source.scenarios, spec)
+    states = await source.states(5)
+    assert source.broken == {}
+    assert len({state["now"] for state in states[0].values()}) == 1
+    assert states == await open_worlds(name)[0].states(5)
+    homes = source.composite.homes
+    for scenario in source.scenarios.scenarios:
+        assert len({homes[step.tool][0] for step in scenario.steps}) > 1, scenario.id
+        crossing = [
+            reference
+            for step in scenario.steps
+            for reference in step.same_as.values()
+            if homes[scenario.find_step(reference.split(".")[0]).tool][0] != homes[step.tool][0]  # type: ignore[union-attr]
+        ]
+        assert crossing, f"{scenario.id}: no value crosses"
+
+
+WORLD = """
+name: broken
+description: A test.
+environments: [bank, calendar]
+links:
+  - {from: calendar.owner, to: bank.accounts, values: {name: balance}}
+scenarios:
+  - id: remind
+    motives: ["I forget things."]
+    steps:
+      - tool: bank.list_standing_orders
+      - tool: calendar.add_task
+        same_as: {due_date: list_standing_orders.next_on}
+"""
+
+
+async def test_a_state_that_an_environment_refuses_is_a_broken_link(tmp_path: Path) -> None:
+    (tmp_path / "world.yaml").write_text(WORLD)
+    (source,) = open_worlds(str(tmp_path / "world.yaml"))
+    states = await source.states(5)
+    assert [content_hash(state) for state in states] == list(source.broken)
+    assert all("bank refuses its linked state" in reason for reason in source.broken.values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("tool: calendar.add_task", "tool: diary.add_task", "there is no environment 'diary'"),
+        ("to: bank.accounts", "to: till.accounts", "there is no environment 'till'"),
+        ("tool: calendar.add_task", "tool: add_task", "write the tool 'add_task' as environment.tool"),
+        ("[bank, calendar]", "[bank, {linked: trips}]", "a world cannot be part of another"),
+        ("[bank, calendar]", "[bank]", "environments"),
+    ],
+    ids=["step", "link", "plain name", "world in a world", "one environment"],
+)
+async def test_a_world_that_cannot_be_used_is_one_line(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    (tmp_path / "world.yaml").write_text(WORLD.replace(old, new))
+    with pytest.raises(InputError, match=reason):
+        (source,) = open_worlds(str(tmp_path / "world.yaml"))
+        await source.spec()
+        check_scenarios(source.scenarios, await source.spec())
