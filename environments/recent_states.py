@@ -1,4 +1,4 @@
-"""What was made of the states that were used last, within a bound of memory."""
+"""Derived data of the states that were used last, within a bound of memory."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -11,31 +11,31 @@ T = TypeVar("T")
 
 
 class RecentStates(Generic[T]):
-    """Things made of states, by the JSON of the state. What was used least recently goes first.
+    """Cache of what is derived from states, by their JSON. What was used least recently goes first.
 
     Variants of tasks have initial states of their own, which nobody needs again soon; those that many tasks start from
     stay, since they are used again and again.
     """
 
-    __slots__ = ("_size", "_things")
+    __slots__ = ("_entries", "_size")
 
     def __init__(self) -> None:
-        self._things: OrderedDict[bytes, T] = OrderedDict()
+        self._entries: OrderedDict[bytes, T] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self._entries)
 
     def get(self, text: bytes) -> T | None:
         """Return what was made of a state, or None."""
-        thing = self._things.get(text)
-        if thing is not None:
-            self._things.move_to_end(text)
-        return thing
+        entry = self._entries.get(text)
+        if entry is not None:
+            self._entries.move_to_end(text)
+        return entry
 
-    def put(self, text: bytes, thing: T) -> None:
+    def put(self, text: bytes, entry: T) -> None:
         """Remember what was made of a state that is not there yet."""
-        self._things[text] = thing
+        self._entries[text] = entry
         self._size += len(text)
-        while self._size > MOST_BYTES and len(self._things) > LEAST_STATES:
-            self._size -= len(self._things.popitem(last=False)[0])
+        while self._size > MOST_BYTES and len(self._entries) > LEAST_STATES:
+            self._size -= len(self._entries.popitem(last=False)[0])
