@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/export_rows.py                       # a few minutes
     .venv/bin/python benchmarks/export_rows.py --sizes 1000 100000 --formats trl
 
-The records are those of a small run of the line, given again and again under new ids, so that reading them is part of
+The records are those of a small run, given again and again under new seeds and ids, so that reading them is part of
 the work and no disk is filled. CPU is user plus system time of a process of its own; memory is the highest resident
 size that the kernel saw.
 """
@@ -22,12 +22,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from trajsmith.records import Summary
+from trajsmith.records import JsonObject, Summary, Task, Trajectory, Verdict, content_hash
+from trajsmith.records.record import Record
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "quickstart.yaml"
 CHAINS = 200
-RECORDS = ("tasks", "trajectories", "verdicts")
+RECORDS = ("varied", "trajectories", "verdicts")
 
 
 def make_run(directory: Path) -> None:
@@ -42,15 +43,26 @@ def make_run(directory: Path) -> None:
 
 
 def repeated(directory: Path, rows: int) -> Iterator[list[bytes]]:
-    """Lines of task, trajectory and verdict; each time round the ids are new."""
-    lines = [(directory / f"{name}.jsonl").read_bytes().splitlines() for name in RECORDS]
-    triples = list(zip(*lines, strict=True))
-    ids = [[json.loads(line)["id"].encode() for line in triple[:2]] for triple in triples]
+    """Lines of task, trajectory and verdict; each time round the task has another seed, and all have new ids."""
+    tasks, trajectories, verdicts = (
+        [json.loads(line) for line in (directory / f"{name}.jsonl").read_bytes().splitlines()] for name in RECORDS
+    )
+    by_id = {task["id"]: task for task in tasks}
+    triples = [
+        (by_id[played["task_id"]], played, verdict) for played, verdict in zip(trajectories, verdicts, strict=True)
+    ]
     for number in range(rows):
-        which, round_ = number % len(triples), b"%08d" % (number // len(triples))
-        task, trajectory = ids[which]
-        new = (task[:-8] + round_, trajectory[:-8] + round_)
-        yield [line.replace(task, new[0]).replace(trajectory, new[1]) for line in triples[which]]
+        task, trajectory, verdict = triples[number % len(triples)]
+        again = name_line(Task, task | {"seed": task["seed"] + number // len(triples)})
+        played = name_line(Trajectory, trajectory | {"task_id": again["id"]})
+        judged = name_line(Verdict, verdict | {"trajectory_id": played["id"]})
+        yield [json.dumps(line).encode() for line in (again, played, judged)]
+
+
+def name_line(kind: type[Record], content: JsonObject) -> JsonObject:
+    """The JSON of a record with the id that its content must have."""
+    fixed = {key: value for key, value in content.items() if key not in ("id", *kind.VOLATILE)}
+    return content | {"id": f"{kind.PREFIX}_{content_hash(fixed, 16)}"}
 
 
 def measure(directory: Path, rows: int, formats: list[str]) -> dict[str, float]:
@@ -58,7 +70,7 @@ def measure(directory: Path, rows: int, formats: list[str]) -> dict[str, float]:
     from trajsmith.export import FormatSettings, MultiFormatWriter, ReportBuilder, SplitSettings
     from trajsmith.pipeline.format_export import load_stored_specs
     from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.records import TaskHeader, Trajectory, Verdict
+    from trajsmith.records import TaskHeader
 
     run = RunDirectory.open(directory)
     specs, out = load_stored_specs(run), directory / "bench"

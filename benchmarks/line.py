@@ -43,7 +43,7 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
     from trajsmith.pipeline.run_context import RunContext
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.pipeline.runner import export_run
-    from trajsmith.pipeline.stages import ChainPlan, list_stages, make_stages
+    from trajsmith.pipeline.stages import ChainPlan, VaryPlan, list_stages, make_stages
     from trajsmith.pipeline.yaml_settings import dump_settings
 
     overrides = [f"run={directory / 'run'}", f"sample.count={size}", f"seed={seed}"]
@@ -64,7 +64,7 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
         await world.prepare_graph()
         lap(OPEN)
         stages = make_stages(world)
-        inputs: dict[str, Any] = {"sample": ChainPlan(world), "verify": TaskCandidates(run)}
+        inputs: dict[str, Any] = {"sample": ChainPlan(world), "vary": VaryPlan(world), "verify": TaskCandidates(run)}
         for name in list_stages(config):
             await run_stage(stages[name], run, inputs.get(name), config.engine.concurrency)
             lap(name)

@@ -1,18 +1,14 @@
 """JSON Schemas of tools: checked once when they arrive, and compiled to check arguments at every call."""
 
 from collections.abc import Iterator
-
-from jsonschema import Draft202012Validator, SchemaError
-from jsonschema.exceptions import best_match
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-from referencing import Registry, Resource
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
+from typing import TYPE_CHECKING
 
 from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue, to_one_line
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
 
 DEEPEST = 100
 LONGEST_FAULT = 500
@@ -30,6 +26,9 @@ def validate_schema(schema: JsonObject, where: str) -> JsonObject:
     Raises:
         InputError: It is no valid JSON Schema, or a `$ref` leads nowhere.
     """
+    from jsonschema import Draft202012Validator, SchemaError
+    from jsonschema.validators import validator_for
+
     where = f"{where} is no valid JSON Schema"
     if _measure_depth(schema) > DEEPEST:
         raise InputError(f"{where}: nested deeper than {DEEPEST} levels")
@@ -62,6 +61,9 @@ def _measure_depth(value: JsonValue) -> int:
 
 def _find_circle(schema: JsonObject) -> str | None:
     """Return a `$ref` that comes back to itself without going into the value: validation would never end."""
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT202012
+
     resource: Resource[JsonValue] = Resource.from_contents(schema, default_specification=DRAFT202012)
     resolver = Registry().with_resource("", resource).resolver()
     done: set[str] = set()
@@ -106,6 +108,10 @@ def _references(value: JsonValue) -> Iterator[str]:
 
 
 def _resolves(reference: str, schema: JsonObject) -> bool:
+    from referencing import Registry, Resource
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
     resource: Resource[JsonValue] = Resource.from_contents(schema, default_specification=DRAFT202012)
     registry: Registry[JsonValue] = Registry().with_resource("", resource)
     try:
@@ -129,12 +135,14 @@ class ArgumentValidator:
         return find_fault(self._validators[tool], arguments)
 
 
-def find_fault(validator: Validator, value: JsonValue) -> str | None:
+def find_fault(validator: "Validator", value: JsonValue) -> str | None:
     """Return the fault of a value as `path: message`, or None.
 
     Args:
         validator: Of `compile_schema`, so that no pattern runs without end.
     """
+    from jsonschema.exceptions import best_match
+
     error = best_match(validator.iter_errors(value))
     if error is None:
         return None

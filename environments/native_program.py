@@ -14,6 +14,7 @@ from trajsmith.environments.native_layout import InitialState, StateLayout, get_
 from trajsmith.environments.native_state import LiveState, WholeState
 from trajsmith.environments.program_sessions import LocalEpisodeLink, RestorableSession, StartCache
 from trajsmith.environments.programs import StateChange, apply_changes
+from trajsmith.environments.recent_states import RecentStates
 from trajsmith.environments.session import ToolResult
 from trajsmith.records import (
     Actor,
@@ -27,9 +28,6 @@ from trajsmith.records import (
     format_first_error,
     hash_bytes,
 )
-
-INITIAL_STATES = 256
-"""Initial states that a program keeps taken apart, the latest used."""
 
 
 class NativeEpisode:
@@ -123,7 +121,7 @@ class NativeProgram:
         self.file_states = file_states or {}
         self.shape: StateLayout = get_state_layout(self.cls.state_type())
         self._tools = native_tools(self.cls)
-        self._initial: dict[bytes, InitialState] = {}
+        self._initial: RecentStates[InitialState] = RecentStates()
 
     def states(self, seed: int) -> list[JsonObject]:
         """The initial states that a run uses: those that are given, or as many as `sizes` says.
@@ -179,12 +177,10 @@ class NativeProgram:
 
     def _split_state(self, state: bytes) -> InitialState:
         """An initial state in pieces. The same bytes object is found without reading it: its hash stays with it."""
-        initial = self._initial.pop(state, None)
+        initial = self._initial.get(state)
         if initial is None:
             initial = self.shape.split_state(state)
-            if len(self._initial) >= INITIAL_STATES:
-                del self._initial[next(iter(self._initial))]
-        self._initial[state] = initial
+            self._initial.put(state, initial)
         return initial
 
 

@@ -8,6 +8,7 @@ from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.environments.native import Environment
 from trajsmith.environments.native_program import NativeProgram, NativeSession
 from trajsmith.environments.program_sessions import StartCache
+from trajsmith.environments.recent_states import RecentStates
 from trajsmith.phrasing import Phrasebook, ScenarioBook, find_language_file, load_phrasebook, open_scenarios
 from trajsmith.records import EnvironmentSpec, JsonObject
 
@@ -26,7 +27,7 @@ class NativeSource:
         self.name = cls.environment_name()
         self.sizes = sizes
         """How many initial states of each size."""
-        self._starts: StartCache = {}
+        self._starts: StartCache = RecentStates()
         self.phrases = phrases if phrases is not None else get_phrases_path(cls)
         self._scenarios = scenarios
 

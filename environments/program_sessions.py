@@ -7,6 +7,7 @@ import orjson
 
 from trajsmith.environments.mirror import Mirror
 from trajsmith.environments.programs import EnvironmentEpisode, EnvironmentProgram, StateChange, prepare
+from trajsmith.environments.recent_states import RecentStates
 from trajsmith.environments.session import InitialAction, ToolResult
 from trajsmith.records import (
     Actor,
@@ -17,9 +18,7 @@ from trajsmith.records import (
     environment_boundary,
 )
 
-MAX_CACHED_STARTS = 256
-"""Initial states that are remembered per source."""
-StartCache = dict[bytes, Mirror]
+StartCache = RecentStates[Mirror]
 """Initial states taken apart, by their canonical JSON; shared by the sessions of a source."""
 
 
@@ -93,7 +92,7 @@ class ProgramSession:
     def __init__(self, spec: EnvironmentSpec, link: EpisodeLink, starts: StartCache | None = None) -> None:
         self.spec = spec
         self.link = link
-        self._starts: StartCache = {} if starts is None else starts
+        self._starts: StartCache = RecentStates() if starts is None else starts
         self._mirror: Mirror | None = None
         self._fresh = False
         """True while the mirror is what the state is; False after a call that may have changed it."""
@@ -105,9 +104,7 @@ class ProgramSession:
         mirror = self._starts.get(text)
         if mirror is None:
             mirror = Mirror.of(orjson.loads(text), text)
-            if len(self._starts) >= MAX_CACHED_STARTS:
-                self._starts.clear()
-            self._starts[text] = mirror
+            self._starts.put(text, mirror)
         await self._begin(mirror, 0)
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:

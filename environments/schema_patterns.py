@@ -8,15 +8,13 @@ Expressions are read as ECMA 262, which JSON Schema asks for: `$` is the end of 
 import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import jsonschema_rs
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend, validator_for
-from referencing import Registry
+from typing import TYPE_CHECKING, Any
 
 from trajsmith.records import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
 
 BACKTRACKS = 100_000
 """Steps after which an expression with look-around or back-references counts as not matching."""
@@ -29,6 +27,8 @@ _ECMA_SYNTAX = {"(?P<": "(?<", r"\A": "^", r"\Z": "$"}
 @functools.lru_cache(maxsize=2048)
 def _compile_pattern(pattern: str) -> Callable[[str], bool] | None:
     """Compile an expression, also one with Python's named groups or ends; None if it is not understood."""
+    import jsonschema_rs
+
     translated = _PYTHON_SYNTAX.sub(lambda token: _ECMA_SYNTAX.get(token[0], token[0]), pattern)
     options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
     try:
@@ -43,8 +43,12 @@ def matches_pattern(pattern: str, text: str) -> bool:
     return matches is None or matches(text)
 
 
-def compile_schema(schema: JsonValue) -> Validator:
+def compile_schema(schema: JsonValue) -> "Validator":
     """Return a validator of the schema's dialect that loads nothing and matches patterns in bounded time."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
     return _bound_dialect(validator_for(schema, default=Draft202012Validator))(schema, registry=Registry())
 
 
@@ -58,16 +62,19 @@ def _hashable(value: JsonValue) -> object:
 
 
 @functools.lru_cache
-def _bound_dialect(dialect: type[Validator]) -> Callable[..., Validator]:
+def _bound_dialect(dialect: "type[Validator]") -> "Callable[..., Validator]":
+    from jsonschema import ValidationError
+    from jsonschema.validators import extend
+
     additional = dialect.VALIDATORS["additionalProperties"]
 
-    def check_pattern(validator: Any, pattern: str, text: JsonValue, _: JsonObject) -> Iterator[ValidationError]:
+    def check_pattern(validator: Any, pattern: str, text: JsonValue, _: JsonObject) -> "Iterator[ValidationError]":
         if isinstance(text, str) and not matches_pattern(pattern, text):
             yield ValidationError(f"{text!r} does not match {pattern!r}")
 
     def check_pattern_properties(
         validator: Any, patterns: JsonObject, instance: JsonValue, _: JsonObject
-    ) -> Iterator[ValidationError]:
+    ) -> "Iterator[ValidationError]":
         for pattern, schema in patterns.items() if isinstance(instance, dict) else ():
             for name, value in instance.items():
                 if matches_pattern(pattern, name):
@@ -75,14 +82,14 @@ def _bound_dialect(dialect: type[Validator]) -> Callable[..., Validator]:
 
     def check_additional(
         validator: Any, rest: JsonValue, instance: JsonValue, schema: JsonObject
-    ) -> Iterator[ValidationError]:
+    ) -> "Iterator[ValidationError]":
         patterns = schema.get("patternProperties")
         if patterns and isinstance(instance, dict):
             named = {name: True for name in instance if any(matches_pattern(pattern, name) for pattern in patterns)}
             schema = {"properties": {**schema.get("properties", {}), **named}}
         yield from additional(validator, rest, instance, schema)
 
-    def check_unique(validator: Any, unique: JsonValue, items: JsonValue, _: JsonObject) -> Iterator[ValidationError]:
+    def check_unique(validator: Any, unique: JsonValue, items: JsonValue, _: JsonObject) -> "Iterator[ValidationError]":
         if unique and isinstance(items, list) and len({_hashable(item) for item in items}) < len(items):
             yield ValidationError(f"{items!r} has non-unique elements")
 

@@ -160,7 +160,10 @@ def _get_root(token: str) -> str:
 
 def _is_word_stated(flat: str, word: str) -> bool:
     """Return True if a word stands in a text and is not denied there."""
-    pattern = re.compile(rf"(?<![\w-]){re.escape(' '.join(word.lower().split()))}(?![\w-])")
+    plain = " ".join(word.lower().split())
+    if plain not in flat:
+        return False
+    pattern = re.compile(rf"(?<![\w-]){re.escape(plain)}(?![\w-])")
     return any(not get_language().answers.no_longer.search(flat[: match.start()]) for match in pattern.finditer(flat))
 
 

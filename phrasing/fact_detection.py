@@ -170,8 +170,12 @@ class AllowedContent:
 
     def _holds(self, phrase: str) -> bool:
         """Return True if this phrase occurs in the allowed content as a separate token."""
-        pattern = re.compile(rf"(?<![^\W_]){re.escape(_normalize_text(phrase))}(?![^\W_])")
-        return any(pattern.search(text) for text in self._texts)
+        plain = _normalize_text(phrase)
+        texts = [text for text in self._texts if plain in text]
+        if not texts:
+            return False
+        pattern = re.compile(rf"(?<![^\W_]){re.escape(plain)}(?![^\W_])")
+        return any(map(pattern.search, texts))
 
     def _measured(self, phrase: str) -> bool:
         """Return True for a number with a unit (5GB, 3-star) whose number is allowed."""

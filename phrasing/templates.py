@@ -12,7 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from trajsmith.phrasing import value_formatting
 from trajsmith.phrasing.languages import get_language
-from trajsmith.records import RENDER_ERRORS, InputError, template_environment
+from trajsmith.records import RENDER_ERRORS, InputError, template_environment, walk_tree
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
@@ -83,9 +83,14 @@ _ENVIRONMENT = _environment()
 @functools.cache
 def _compile_template(template: str) -> Template:
     try:
-        return _ENVIRONMENT.from_string(template)
+        return _ENVIRONMENT.from_string(_trees.pop(template) if template in _trees else template)
     except TemplateError as error:
         raise InputError(f"phrase template {template!r}: {error}") from error
+
+
+_trees: dict[str, nodes.Template] = {}
+"""Syntax trees of the newest templates whose slots were asked for, until they are compiled."""
+MOST_TREES = 64
 
 
 @functools.cache
@@ -98,8 +103,11 @@ def list_slots(template: str) -> frozenset[str]:
         return frozenset(pieces[1::2])
     try:
         tree = _ENVIRONMENT.parse(template)
-        names = list(tree.find_all(nodes.Name))
+        names = [node for node, _, _ in walk_tree(tree) if isinstance(node, nodes.Name)]
         if all(name.ctx == "load" for name in names):  # no scopes: what `meta` does with a whole code generator
+            if len(_trees) >= MOST_TREES:
+                _trees.clear()
+            _trees[template] = tree
             return frozenset(name.name for name in names)
         return frozenset(meta.find_undeclared_variables(tree))
     except TemplateError as error:

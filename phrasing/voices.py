@@ -207,11 +207,14 @@ def apply_surface(
         rng: Draws slips.
         slipped: Words in which this user made one before: nobody makes the same twice. A new one is added.
     """
+    slips = bool(voice.typos) and rng.random() < voice.typos
+    if not slips and not voice.lower_case:
+        return text
     exact_values = sorted((value for value in exact if value and value in text), key=len, reverse=True)
     places = "|".join((*map(re.escape, exact_values), _EXACT))
     parts = re.split(f"({places})", text)
     loose = range(0, len(parts), 2)
-    if voice.typos and rng.random() < voice.typos:
+    if slips:
         _make_slip(parts, loose, rng, set() if slipped is None else slipped)
     if voice.lower_case:
         for place in loose:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trajsmith.records.answers import AnswerFact, RequestedInfo
     from trajsmith.records.attempt import Difficulty, ScoredPlay, SolverAttempt
+    from trajsmith.records.bounded_templates import walk_tree
     from trajsmith.records.bounds import LONGEST_NAME, PlainName, Seed
     from trajsmith.records.canonical import (
         JsonObject,
@@ -128,6 +129,7 @@ _NAMES = {
         "JsonObject JsonValue canonical_json compute_entry_weight compute_part_digest compute_parts_digest "
         "compute_state_digest compute_table_digest content_hash derive_seed hash_bytes"
     ),
+    "bounded_templates": "walk_tree",
     "chain": "Chain Dependency",
     "chat_tokens": "find_chat_token",
     "checks": (
@@ -310,6 +312,7 @@ __all__ = [
     "template_environment",
     "to_one_line",
     "truncate_text",
+    "walk_tree",
     "write_whole_file",
 ]
 

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import jsonschema
 import numpy as np
 from pydantic import Field
 
@@ -108,9 +107,11 @@ def check_schema(tool: ToolSpec) -> None:
     Raises:
         InputError: Names the tool and the fault.
     """
+    from jsonschema import Draft202012Validator, SchemaError
+
     try:
-        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-    except jsonschema.SchemaError as error:
+        Draft202012Validator.check_schema(tool.input_schema)
+    except SchemaError as error:
         raise InputError(f"tool {tool.full_name}: its input schema is no JSON Schema: {error.message}") from error
     if tool.input_schema.get("type", "object") != "object":
         raise InputError(f"tool {tool.full_name}: its input schema must be of type object")

@@ -1,5 +1,6 @@
 """Material that the seed generators of the library share: people, addresses, dates. All of it is invented."""
 
+import functools
 import random
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
@@ -163,9 +164,14 @@ class Person(NamedTuple):
         return f"{self.first} {self.last}"
 
 
+@functools.cache
+def _list_names() -> list[tuple[str, str]]:
+    return [(first, last) for first in FIRST_NAMES for last in LAST_NAMES]
+
+
 def people(rng: random.Random, count: int) -> list[Person]:
     """`count` different people with different names as long as names last, and always different emails."""
-    pairs = [(first, last) for first in FIRST_NAMES for last in LAST_NAMES]
+    pairs = _list_names()
     chosen = rng.sample(pairs, count) if count <= len(pairs) else rng.choices(pairs, k=count)
     persons = []
     for number, (first, last) in enumerate(chosen):

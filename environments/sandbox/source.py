@@ -4,6 +4,7 @@ from functools import cached_property
 from pathlib import Path
 
 from trajsmith.environments.program_sessions import ProgramSession, RestorableSession, StartCache
+from trajsmith.environments.recent_states import RecentStates
 from trajsmith.environments.sandbox.host import WorkerHost
 from trajsmith.environments.sandbox.link import SandboxLink
 from trajsmith.environments.sandbox.settings import SandboxSettings
@@ -43,7 +44,7 @@ class SandboxSource:
         self._made_of = (name, kind, payload, settings, phrases, own_process)
         self._own_process = own_process
         self._phrases, self._scenarios = phrases, scenarios
-        self._starts: StartCache = {}
+        self._starts: StartCache = RecentStates()
 
     @property
     def name(self) -> str:

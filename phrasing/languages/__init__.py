@@ -8,15 +8,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, get_args
 
-from trajsmith.phrasing.languages.de import GERMAN
 from trajsmith.phrasing.languages.en import ENGLISH
 from trajsmith.phrasing.languages.records import Language
 
 LanguageCode = Literal["en", "de"]
 """Languages by their codes."""
 LANGUAGE_CODES: tuple[LanguageCode, ...] = get_args(LanguageCode)
-_LANGUAGES = {language.code: language for language in (ENGLISH, GERMAN)}
 _CURRENT: ContextVar[Language] = ContextVar("language", default=ENGLISH)
+
+
+def _load_language(code: LanguageCode) -> Language:
+    """Return a language; its patterns are compiled when it is first used."""
+    if code == "en":
+        return ENGLISH
+    from trajsmith.phrasing.languages.de import GERMAN
+
+    return GERMAN
 
 
 def get_language() -> Language:
@@ -26,13 +33,13 @@ def get_language() -> Language:
 
 def set_language(code: LanguageCode) -> None:
     """Set the language of the context and of the tasks that are started in it."""
-    _CURRENT.set(_LANGUAGES[code])
+    _CURRENT.set(_load_language(code))
 
 
 @contextmanager
 def use_language(code: LanguageCode) -> Iterator[None]:
     """Set the language of the context for a block."""
-    token = _CURRENT.set(_LANGUAGES[code])
+    token = _CURRENT.set(_load_language(code))
     try:
         yield
     finally:

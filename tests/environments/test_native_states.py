@@ -19,11 +19,12 @@ from pydantic import (
     model_validator,
 )
 
-from trajsmith.environments import Environment, EnvironmentState, StateModel, ToolError, tool
+from trajsmith.environments import Environment, EnvironmentState, StateModel, ToolError, recent_states, tool
 from trajsmith.environments.jsontypes import build_model_type, build_value_type
 from trajsmith.environments.native_layout import get_state_layout
-from trajsmith.environments.native_program import INITIAL_STATES, NativeProgram
+from trajsmith.environments.native_program import NativeProgram
 from trajsmith.environments.programs import apply_changes, load_program
+from trajsmith.environments.recent_states import LEAST_STATES, RecentStates
 from trajsmith.records import EnvironmentFault, InputError, JsonObject
 
 NOW = datetime(2026, 3, 2, 9)
@@ -280,16 +281,26 @@ def test_plays_share_nothing_but_the_base() -> None:
     assert program.start(state).call("coin", {"key": "d"}).content["worth"] == 7.5
 
 
-def test_initial_states_are_kept_while_they_are_used() -> None:
-    program = NativeProgram(Drawers)
+def test_initial_states_are_kept_while_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     used = state_json()
-    for seed in range(INITIAL_STATES + 5):
+    monkeypatch.setattr(recent_states, "MOST_BYTES", 10 * len(used))
+    program = NativeProgram(Drawers)
+    for seed in range(40):
         program.start(used)
         program.start(state_json(seed=seed))
-    assert len(program._initial) == INITIAL_STATES
-    kept = program._initial[used]
+    assert len(program._initial) <= 10  # those of variants go, or a run would grow with its tasks
+    kept = program._initial.get(used)
+    assert kept is not None
     program.start(bytes(bytearray(used)))  # equal, but not the same object
-    assert program._initial[used] is kept
+    assert program._initial.get(used) is kept
+
+
+def test_states_of_any_size_are_kept_while_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent_states, "MOST_BYTES", 10)
+    states: RecentStates[int] = RecentStates()
+    for number in range(LEAST_STATES + 1):
+        states.put(b"%d" % number * 20, number)
+    assert [states.get(b"%d" % number * 20) for number in range(LEAST_STATES + 1)] == [None, 1, 2, 3, 4]
 
 
 # What a call leaves

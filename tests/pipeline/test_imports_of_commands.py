@@ -28,6 +28,13 @@ def test_help_imports_no_models_and_no_data_libraries(arguments: list[str]) -> N
 def test_starting_a_run_imports_no_data_libraries() -> None:
     found = list_imports("import trajsmith.api.runs")
     assert found & {"datasets", "pandas", "pyarrow", "torch", "transformers", "scipy"} == set()
+    assert found & {"jsonschema", "referencing"} == set()  # bundled environments check arguments with pydantic
+
+
+def test_a_language_is_imported_when_it_is_used() -> None:
+    loaded = "import sys; sys.modules.update(german=sys) if 'trajsmith.phrasing.languages.de' in sys.modules else None"
+    assert "german" not in list_imports(f"import trajsmith.api.runs; {loaded}")
+    assert "german" in list_imports(f"from trajsmith.phrasing import set_language; set_language('de'); {loaded}")
 
 
 def test_records_are_imported_on_first_use() -> None:

@@ -7,12 +7,12 @@ planning, not for a budget: `budget` stops a run, this only says about where it 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from trajsmith.envgen.synthesis.settings import GENERATION_STAGES, STAGES, StageRole
 from trajsmith.models import ROLES, SCRIPTED, Role, Usage
 from trajsmith.models.usage import compute_cost
 from trajsmith.pipeline.config import RunConfig
 
 if TYPE_CHECKING:
+    from trajsmith.envgen.synthesis.settings import StageRole
     from trajsmith.pipeline.environment_generation import GenConfig
 
 REPAIRS = 3
@@ -36,7 +36,7 @@ class StageEstimate(NamedTuple):
     """One stage of environment generation, in round figures."""
 
     stage: str
-    role: StageRole
+    role: "StageRole"
     entry: str
     """Name among `models`."""
     usage: Usage
@@ -119,15 +119,15 @@ def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
     }
 
 
-def estimate_generation(
-    config: "GenConfig", themes: int, stages: Sequence[str] = GENERATION_STAGES
-) -> list[StageEstimate]:
+def estimate_generation(config: "GenConfig", themes: int, stages: Sequence[str]) -> list[StageEstimate]:
     """Estimate every stage of making or growing environments.
 
     Args:
         themes: Sources to work on.
         stages: Of making environments, or of growth.
     """
+    from trajsmith.envgen.synthesis.settings import STAGES
+
     times = {"repair": min(REPAIRS, config.synthesis.rounds)}
     times |= dict.fromkeys(("try", "check"), config.synthesis.trial_rounds)
     estimates = []
