@@ -150,7 +150,7 @@ def records(path):
         (TINY.replace("library: bank", "library: bnak"), ["line.yaml:4: environments.0.library:", "'bnak'", "bank"]),
         (TINY.replace("library: bank", "python: shop.py, sandbox: loose"), ["sandbox"]),
         (TINY.replace("library: bank", "python: shop.py"), ["line.yaml:4: environments.0.python: env", "shop.py"]),
-        (TINY.replace("library: bank", "library: bank, python: x.py"), ["exactly one of library, python, agentworld"]),
+        (TINY.replace("library: bank", "library: bank, python: x.py"), ["exactly one of library, python, linked"]),
         (TINY.replace("{library: bank, states: {small: 1}}", "{states: {small: 1}}"), ["exactly one of library"]),
     ],
     ids=[

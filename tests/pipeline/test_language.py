@@ -25,7 +25,7 @@ def build_config(folder, **changes):
         "run": str(folder / "run"),
         "language": "de",
         "environments": [{"library": "retail"}],
-        "sample": {"count": 26, "scenarios": 1.0},
+        "sample": {"count": 30, "scenarios": 1.0},
         **changes,
     }
 
