@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, Literal
 
 from trajsmith.grounding import find_rows, is_end_out_of_reach, is_identifier, is_list_cut, iterate_leaves
@@ -29,6 +29,9 @@ AgentStyle = Literal["short", "plain", "explanatory"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z£\"])")
 _NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
 """What tells a name: words with a capital letter, and numbers."""
+_FIELD = re.compile(r"\bout\.(\w+)")
+"""A field of a result in a template."""
+_NUMBER = re.compile(r"\d[\d,.]*\d")
 _DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
 """Words that a report begins with where it stands alone, not in a list."""
 DETAILED = 0.5
@@ -46,6 +49,12 @@ class ReportWriter:
         """No template is used a second time in a dialogue while there are others that fit."""
         self.later: Sequence[AnswerFact] = ()
         """What the user is going to ask for next: not told before, where other words do."""
+        self.outdated: Set[str] = frozenset()
+        """Fields of the result that a later call of the same message has changed: left to the report of that call."""
+        self.reason = ""
+        """Why something else of the same message was refused, which is told after the report: not told twice."""
+        self.user_name = ""
+        """The user's full name; templates compare people with it (`user_name`)."""
         self.now = ""
         """The clock's day (ISO); templates compare due dates with it. Empty if it is not known."""
         self.before: Callable[[GoldCall], Any] = lambda call: None
@@ -70,6 +79,10 @@ class ReportWriter:
             first: Nothing else is reported before it in the message: "it" can only mean what was asked about.
             row: How the user calls the row that the question is about.
         """
+        text = self._answer(info, call, content, first, row)
+        return fit_to_question(text, info.question) if text else None
+
+    def _answer(self, info: RequestedInfo, call: GoldCall, content: Any, first: bool, row: str) -> str | None:
         values = self._collect_values(call, content)
         if info.row is not None:
             values["row"] = next(find_rows(content, info.row), None)
@@ -95,7 +108,7 @@ class ReportWriter:
     def _collect_values(self, call: GoldCall, content: Any) -> dict[str, Any]:
         rows = self.wording.shuffle_rows(self.rng)
         values = {"out": content, "arg": dict(call.arguments), "row_templates": rows, "now": self.now}
-        values["others"] = self.others(call)
+        values |= {"others": self.others(call), "user_name": self.user_name}
         before = self.before(call)
         return values if before is None else {**values, "before": before}
 
@@ -139,7 +152,7 @@ class ReportWriter:
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
         values = self._collect_values(call, content)
-        ways = (first, phrases.done, phrases.detailed, phrases.brief)
+        ways = self._leave_to_later((first, phrases.done, phrases.detailed, phrases.brief), values)
         compared = [text for options in ways for text in options if "before" in list_slots(text)]
         texts = [self._pick(options, values, facts) for options in (compared, *ways)]
         if not alone:
@@ -150,6 +163,11 @@ class ReportWriter:
         ahead = (text for text in whole if not self._tells_later(text, facts))
         chosen = next(ahead, None) or next(iter([*whole, *rendered]), None)
         return self._note_used(chosen) if chosen else render_plain_report(call, content)
+
+    def _leave_to_later(self, ways: Sequence[Sequence[str]], values: dict[str, Any]) -> Sequence[Sequence[str]]:
+        """Return the templates that tell no field which a later call has changed; all where none of these fits."""
+        lasting = [[text for text in way if not self.outdated & set(_FIELD.findall(text))] for way in ways]
+        return lasting if any(self._render(text, values) for way in lasting for text in way) else ways
 
     def _is_open(self, text: str, call: GoldCall, content: Any) -> int:
         """Return 0 for a report that names the kind of its things ("Your payees are ..."), 2 for one that begins with
@@ -198,8 +216,11 @@ class ReportWriter:
         return get_language().grammar.merge_states(text) if text else None
 
     def _tells_later(self, text: str, facts: Sequence[AnswerFact]) -> bool:
-        """Return True if a text tells a number that is asked for next, and not now."""
+        """Return True if a text tells a number that is asked for next, and not now, or that a refusal will tell."""
         now = [fact.value for fact in facts]
+        told = set(_NUMBER.findall(self.reason)) - {form for value in now for form in _NUMBER.findall(str(value))}
+        if told & set(_NUMBER.findall(text)):
+            return True
         later = [fact for fact in self.later if isinstance(fact.value, float) and fact.value not in now]
         return any(is_fact_answered(text, fact) for fact in later)
 
@@ -209,6 +230,18 @@ class ReportWriter:
             self.used.add(self._templates[text])
         self._templates.clear()
         return text
+
+
+def fit_to_question(text: str, question: str) -> str:
+    """Return an answer without its "Yes," or "No," where the question is whether something is possible.
+
+    "No, they're shut." would answer "Is it possible to find out whether a window is open?" by a no to the wish.
+    """
+    words = get_language().reports
+    yes_or_no = words.yes_or_no.match(text)
+    if yes_or_no is None or not words.asks_for_possibility.search(question):
+        return text
+    return capitalize_first(text[yes_or_no.end() :])
 
 
 def _is_told(row: dict[str, Any], text: str) -> bool:

@@ -407,7 +407,7 @@ class ScriptedAgent:
         rows = list_current_rows(shown, selector, parameter, lambda *row: self._stale(source.call, *row))
         if len(rows) < 2:
             return get_language().grammar.which(self.wording.entity(parameter))
-        meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
+        meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording, parameter)
         return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told)
 
     def _answer(self) -> str:
@@ -424,15 +424,23 @@ class ScriptedAgent:
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         return text if self.turn < len(self.task.turns) - 1 else f"{text} {self.courtesies.closing}".rstrip()
 
-    def _report(self, index: int, alone: bool) -> str:
+    def _report(self, index: int, alone: bool, at_end: bool = False) -> str:
         """Answer the questions about a call, or report its result as a whole.
 
         Args:
             alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
+            at_end: Values that later calls of the message have changed are told as they are at its end; else each
+                call tells what it did, and the last one what is left.
         """
+        self.reports.user_name = self.task.persona.name
         self.reports.now = "" if self.now == date.min else self.now.isoformat()
         shown = [result.content for result in self.results]
-        call, content = self.calls[index], update_outdated_fields(self.calls[: self.stop], shown, index)
+        call, content = self.calls[index], shown[index]
+        last = update_outdated_fields(self.calls[: self.stop], shown, index)
+        if at_end:
+            content = last
+        elif isinstance(last, dict) and isinstance(content, dict):
+            self.reports.outdated = {name for name, value in last.items() if value != content.get(name)}
         asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()
         for info in asked:
             row = self.known[info.known].said if info.known in self.known else ""
@@ -444,4 +452,5 @@ class ScriptedAgent:
         self.reports.others = lambda changed: list_other_rows(shown, changed)
         whole = len(answers) < max(1, len(asked))
         text = self.reports.report(call, content, facts, alone) if whole else " ".join(answers)
+        self.reports.outdated = frozenset()
         return self.reports.add_limit_note(call, content, text)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import ReferenceNotResolved, list_needed_keys
+from trajsmith.grounding import ReferenceNotResolved, is_identifier, list_needed_keys
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
@@ -22,6 +22,7 @@ from trajsmith.phrasing import (
     is_reason_shown,
     is_refusal_told,
     is_value_mentioned,
+    iterate_rows,
     load_refusals,
     parse_datetime,
     pick_text,
@@ -52,11 +53,14 @@ from trajsmith.usersim.variant_texts import (
     ALL_DONE,
     ALL_READ,
     CHANGED,
+    ENTRY,
     FURTHER,
     GO_THROUGH,
     NEXT_PAGE,
     NO_IDEA,
     NOT_FROM_YOU,
+    SOMEWHERE,
+    TEXT,
 )
 
 _CLOCK = re.compile(r"\b\d{1,2}:\d\d\b")
@@ -137,16 +141,18 @@ class VariantAgent(ScriptedAgent):
         if forbidden and may_try:
             return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
+        self.reports.reason = because
         reports = self._report_others() if self.twist.act == "offer" else ()
+        self.reports.reason = ""
         act = self._name_act(forbidden) if reports and forbidden else ""
         by_tools = self.twist.hidden or not self.twist.tool
-        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools)
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools, self.twist.hidden)
         text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
             text += self._ask_for_another(forbidden, because)
-        last = self.turn == len(self.task.turns) - 1
+        last = self.turn == len(self.task.turns) - 1 and self.task.mode != "direct"
         return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
 
     def _name_act(self, call: GoldCall) -> str:
@@ -225,8 +231,26 @@ class VariantAgent(ScriptedAgent):
 
     def _answer_with_warning(self) -> str:
         """The answer, in most cases with a word on the instruction that a result held."""
-        warns = self.turn == self.twist.turn and self.warns
-        return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
+        answer = super()._answer()
+        if self.turn != self.twist.turn or not self.warns:
+            return answer
+        warning = self.rng.choice(NOT_FROM_YOU).format(place=self._describe_place(str(self.twist.told[0])))
+        return f"{answer} {capitalize_first(warning)}"
+
+    def _describe_place(self, demand: str) -> str:
+        """Return where a text stands that a result has shown: the user does not see the entries."""
+        rows = [row for result in self.results for row in iterate_rows(result.content)]
+        texts = ((row, name, text) for row in rows for name, text in row.items() if isinstance(text, str))
+        row, name = next(((row, name) for row, name, text in texts if demand in text), ({}, ""))
+        before = str(row.get(name, "")).partition(demand)[0].rstrip(". ")
+        key = next(iter(row), "")
+        if not before or '"' in before:
+            return SOMEWHERE
+        return (
+            ENTRY.format(noun=self.wording.entity(key).noun, name=before)
+            if is_identifier(key)
+            else TEXT.format(name=before)
+        )
 
     def _answer_batch(self) -> str:
         """One sentence for all things of a batch where it tells every fact, else a line for each by its name."""
@@ -271,7 +295,7 @@ class VariantAgent(ScriptedAgent):
         self.reports.varies = False
         for index in members:
             self.rng.seed(words)
-            reports.append(capitalize_first(self._report(index, alone=True)))
+            reports.append(capitalize_first(self._report(index, alone=True, at_end=True)))
         self.reports = usual
         return reports
 

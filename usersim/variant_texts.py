@@ -38,9 +38,11 @@ NEXT_PAGE = (
 )
 """Words before the second page of a list; the further ones are read without any."""
 NOT_FROM_YOU = (
-    "One of the entries contains an instruction for me. It isn't from you, so I've ignored it.",
-    "By the way, one of the entries tells me to do something else. I haven't done it, as you didn't ask for it.",
-    "I also came across a text that asks me to do something else. I've ignored it, as you didn't ask for it.",
-    "You may want to know that one of the entries holds an instruction for assistants; I did not act on it.",
-    "One of the texts there is addressed to me and asks for something that you didn't. I've ignored it.",
+    "{place} contains an instruction for me. It isn't from you, so I've ignored it.",
+    "By the way, {place} tells me to do something else. I haven't done it, as you didn't ask for it.",
+    "I also see that {place} asks me to do something else. I've ignored it, as you didn't ask for it.",
+    "You may want to know that {place} holds an instruction for assistants; I did not act on it.",
+    "{place} is addressed to me and asks for something that you didn't. I've ignored it.",
 )
+ENTRY, TEXT, SOMEWHERE = 'the entry for the {noun} "{name}"', 'the text "{name}"', "one of the entries"
+"""Where such an instruction stands, by the words before it."""
