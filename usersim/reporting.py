@@ -51,6 +51,8 @@ class ReportWriter:
         """What the user is going to ask for next: not told before, where other words do."""
         self.outdated: Set[str] = frozenset()
         """Fields of the result that a later call of the same message has changed: left to the report of that call."""
+        self.question = ""
+        """The sentence that asks for what is told next; empty if none does."""
         self.reason = ""
         """Why something else of the same message was refused, which is told after the report: not told twice."""
         self.user_name = ""
@@ -79,6 +81,7 @@ class ReportWriter:
             first: Nothing else is reported before it in the message: "it" can only mean what was asked about.
             row: How the user calls the row that the question is about.
         """
+        self.question = info.question
         text = self._answer(info, call, content, first, row)
         return fit_to_question(text, info.question) if text else None
 
@@ -199,7 +202,10 @@ class ReportWriter:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         first, whole = None, None
         drawn = self.rng.sample(list(templates), len(templates))
-        for template in sorted(drawn, key=lambda one: ("before" not in list_slots(one), one in self.used)):
+        says = get_language().reports.yes_or_no if takes_yes_or_no(self.question) else None
+        for template in sorted(
+            drawn, key=lambda one: ("before" not in list_slots(one), not (says and says.search(one)), one in self.used)
+        ):
             text = self._render(template, values)
             if text:
                 self._templates[text] = template
@@ -233,15 +239,18 @@ class ReportWriter:
 
 
 def fit_to_question(text: str, question: str) -> str:
-    """Return an answer without its "Yes," or "No," where the question is whether something is possible.
+    """Return an answer without its "Yes," or "No," where the question is no such question.
 
     "No, they're shut." would answer "Is it possible to find out whether a window is open?" by a no to the wish.
     """
+    yes_or_no = get_language().reports.yes_or_no.match(text)
+    return text if yes_or_no is None or takes_yes_or_no(question) else capitalize_first(text[yes_or_no.end() :])
+
+
+def takes_yes_or_no(question: str) -> bool:
+    """Return True for a question that a yes or no answers."""
     words = get_language().reports
-    yes_or_no = words.yes_or_no.match(text)
-    if yes_or_no is None or not words.asks_for_possibility.search(question):
-        return text
-    return capitalize_first(text[yes_or_no.end() :])
+    return words.asks_yes_or_no.search(question) is not None and not words.asks_for_possibility.search(question)
 
 
 def _is_told(row: dict[str, Any], text: str) -> bool:

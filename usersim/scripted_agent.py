@@ -50,7 +50,7 @@ from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases,
 from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
-from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
+from trajsmith.usersim.reporting import ReportWriter, find_used_calls, fit_to_question, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.shown_rows import find_shown_before, list_other_rows
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -450,7 +450,10 @@ class ScriptedAgent:
         self.reports.expect(self.task.turns[self.turn + 1 : self.turn + 2])
         self.reports.before = lambda changed: find_shown_before(self.calls[:index], shown, changed)
         self.reports.others = lambda changed: list_other_rows(shown, changed)
-        whole = len(answers) < max(1, len(asked))
-        text = self.reports.report(call, content, facts, alone) if whole else " ".join(answers)
-        self.reports.outdated = frozenset()
+        if len(answers) < max(1, len(asked)):
+            self.reports.question = asked[-1].question if asked else ""
+            text = fit_to_question(self.reports.report(call, content, facts, alone), self.reports.question)
+        else:
+            text = " ".join(answers)
+        self.reports.outdated, self.reports.question = frozenset(), ""
         return self.reports.add_limit_note(call, content, text)

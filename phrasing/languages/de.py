@@ -245,8 +245,9 @@ _REPORTS = ReportSentences(
         r"Sie (?:ist|wird|kommt|liegt|kostet|geht|hat|wurde|soll|läuft|gilt|beträgt)\b"
     ),
     own=re.compile(r"\bmein(e[nrms]?)?\b"),
-    yes_or_no=re.compile(r"(?:Ja|Nein), "),
-    asks_for_possibility=re.compile(r"\b(?:ist es möglich|wäre es möglich|besteht die Möglichkeit)\b", re.IGNORECASE),
+    yes_or_no=re.compile(r"(?!)"),
+    asks_yes_or_no=re.compile(r"(?!)"),
+    asks_for_possibility=re.compile(r"(?!)"),
 )
 _USER = UserSentences(
     means=("Ich meine {}.", "{}, bitte."),

@@ -193,7 +193,9 @@ class ReportSentences:
     pronoun: Pattern
     own: Pattern
     yes_or_no: Pattern
-    """A yes or no with which an answer begins."""
+    """A yes or no with which an answer begins, where what follows stands by itself."""
+    asks_yes_or_no: Pattern
+    """A question that a yes or no answers."""
     asks_for_possibility: Pattern
     """A question whether something can be done: a yes or no at once would answer that."""
 

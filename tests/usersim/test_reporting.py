@@ -153,6 +153,9 @@ def test_what_a_refusal_tells_is_not_told_before_it():
         ("Any chance you could see whether a window is open?", False),
         ("Is a window open?", True),
         ("Could you see whether a window is open?", True),
+        ("And the bathroom, is a window open there?", True),
+        ("Which windows are open?", False),
+        ("Could you go over the windows?", False),
     ],
 )
 def test_a_no_does_not_answer_whether_something_can_be_found_out(question, says_no):
@@ -160,6 +163,17 @@ def test_a_no_does_not_answer_whether_something_can_be_found_out(question, says_
         "No, they're all shut." if says_no else "They're all shut."
     )
     assert fit_to_question("Nothing is open.", question) == "Nothing is open."
+
+
+def test_a_question_for_a_yes_or_no_gets_one_where_words_have_it():
+    done = ("The gate is open.", "{% if out.open %}No, the gate is open.{% else %}Yes, all are locked.{% endif %}")
+    book = Phrasebook(tools={"look": ToolPhrases(done=done)})
+    tool = ToolSpec(server="home", name="look", description="Look.", input_schema={"type": "object", "properties": {}})
+    call = GoldCall(tool="look", arguments={}, provenance={}, effect="read")
+    for seed in range(6):
+        writer = ReportWriter(Wording(book, [tool]), "plain", random.Random(seed))
+        writer.question = "Are all the doors locked?"
+        assert writer.report(call, {"open": True}) == "No, the gate is open."
 
 
 def write_report(environment, tool, content, before=None, others=(), seed=1, **arguments):
