@@ -101,11 +101,12 @@ class PartialBatchAgent(VariantAgent):
         for member in self.twist.refused:
             because = rephrase_plainly(member.because).rstrip(".")
             name = next(name for name, source in member.call.provenance.items() if isinstance(source, FromOutput))
-            named = any(isinstance(value, str) and is_value_mentioned(because, value) for value in member.told)
             row = self._identified_rows(member.call)[name]
-            drafts = [writer.name_row(name, row) for _ in range(0 if named else NAMINGS)]
-            distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in member.told)]
-            reasons.setdefault(because, []).extend((distinct or drafts)[:1])
+            drafts = [writer.name_row(name, row) for _ in range(NAMINGS)]
+            called = [value for value in member.told if any(is_value_mentioned(text, value) for text in drafts)]
+            named = any(isinstance(value, str) and is_value_mentioned(because, value) for value in called)
+            distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in called)]
+            reasons.setdefault(because, []).extend([] if named else (distinct or drafts)[:1])
         refusals = load_refusals()
         sentences = []
         telling = [because for because, names in reasons.items() if not names]

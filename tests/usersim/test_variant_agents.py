@@ -11,10 +11,11 @@ from trajsmith.phrasing import BatchRequest, EntityPhrases, Phrasebook, ToolPhra
 from trajsmith.phrasing.answer_detection import is_fact_answered
 from trajsmith.phrasing.value_formatting import is_value_mentioned
 from trajsmith.phrasing.voices import load_voices
-from trajsmith.records import AnswerFact, GoldCall, Message, ToolSpec
+from trajsmith.records import AnswerFact, FromOutput, GoldCall, Message, ToolSpec
 from trajsmith.usersim import ScriptedAgent, scripted_agent, variant_roles
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
 from trajsmith.usersim.courtesies import Courtesies
+from trajsmith.usersim.partial_batch import PartialBatchAgent
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.variant_roles import VariantAgent
 from trajsmith.verify.claim_support import find_unsupported_claims
@@ -219,6 +220,21 @@ def test_a_question_on_a_batch_tells_what_comes_back_for_each_thing():
     batch = BATCH.model_copy(update={"confirm": "cancel all of these orders", "confirm_each": "{placed_on|date} back"})
     question = build_agent(ORDERS[:2], {"act": "batch"}, (), (batch,))._write_for_all(ORDERS[:2])
     assert "1 May 2026 (1 May 2026 back) and 2 May 2026 (2 May 2026 back)" in question
+
+
+@pytest.mark.parametrize(
+    ("because", "named"),
+    [("Club fixtures can only be read", True), ("the order of 1 May 2026 is over", False)],
+)
+def test_what_could_not_be_done_is_named_by_what_it_is_called(because, named):
+    """ "One of them couldn't be done: Club fixtures can only be read." does not say which."""
+    source = FromOutput(call=0, path="$.result[*].order_id")
+    call = cancel("O1").model_copy(update={"provenance": {"order_id": source}})
+    member = SimpleNamespace(call=call, because=because, told=(DAYS["O1"], "Club fixtures"))
+    agent = build_agent(ORDERS, {"act": "batch", "refused": (member,), "visible": False})
+    agent.has_told = False
+    said = PartialBatchAgent._describe_left_out(agent)
+    assert ("the order from 1 May 2026" in said) is named and because in said
 
 
 def test_of_two_steps_each_tells_its_own_result_and_the_last_one_what_is_left():
