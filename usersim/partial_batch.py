@@ -9,7 +9,8 @@ from trajsmith.phrasing import capitalize_first, draw_pattern, is_value_mentione
 from trajsmith.records import FromOutput, FunctionCall, GoldCall, JsonValue, ToolCall
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.roles import AgentAct
-from trajsmith.usersim.variant_roles import VariantAgent, rephrase_plainly
+from trajsmith.usersim.variant_roles import VariantAgent
+from trajsmith.usersim.variant_texts import rephrase_plainly
 
 NAMINGS = 4
 """Times that a name is drawn for one that tells a thing from the others."""

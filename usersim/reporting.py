@@ -5,7 +5,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, Literal
 
-from trajsmith.grounding import find_rows, is_end_out_of_reach, is_identifier, is_list_cut, iterate_leaves
+from trajsmith.grounding import (
+    find_rows,
+    is_end_out_of_reach,
+    is_identifier,
+    is_list_cut,
+    iterate_leaves,
+    update_outdated_fields,
+)
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
@@ -141,12 +148,39 @@ class ReportWriter:
             return ""
         return get_language().reports.label_topic.format(fact.label)
 
-    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = (), alone: bool = True) -> str:
+    def choose_content(self, calls: Sequence[GoldCall], shown: Sequence[Any], index: int, at_end: bool) -> Any:
+        """Return what a report of a call tells: its own result, with what later calls have changed left to them.
+
+        Args:
+            calls: The calls up to the end of the message.
+            shown: Their results.
+            index: The call.
+            at_end: Values that later calls have changed are told as they are at the end.
+        """
+        content, last = shown[index], update_outdated_fields(calls, shown, index)
+        self.outdated = frozenset()
+        if not at_end and isinstance(last, dict) and isinstance(content, dict):
+            self.outdated = {name for name, value in last.items() if value != content.get(name)}
+        return last if at_end else content
+
+    def report(
+        self,
+        call: GoldCall,
+        content: Any,
+        facts: Sequence[AnswerFact] = (),
+        alone: bool = True,
+        question: str = "",
+    ) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts.
 
         Args:
             alone: Nothing else is reported in the message; else a report that names what it is about comes first.
+            question: The sentence that asks for it.
         """
+        self.question = question
+        return fit_to_question(self._report(call, content, facts, alone), question)
+
+    def _report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact], alone: bool) -> str:
         phrases = self.wording.tool(call.tool)
         if self.style == "short":
             first = phrases.brief
@@ -224,8 +258,8 @@ class ReportWriter:
     def _tells_later(self, text: str, facts: Sequence[AnswerFact]) -> bool:
         """Return True if a text tells a number that is asked for next, and not now, or that a refusal will tell."""
         now = [fact.value for fact in facts]
-        told = set(_NUMBER.findall(self.reason)) - {form for value in now for form in _NUMBER.findall(str(value))}
-        if told & set(_NUMBER.findall(text)):
+        asked_for = {number for value in now for number in _NUMBER.findall(str(value))}
+        if (set(_NUMBER.findall(self.reason)) - asked_for) & set(_NUMBER.findall(text)):
             return True
         later = [fact for fact in self.later if isinstance(fact.value, float) and fact.value not in now]
         return any(is_fact_answered(text, fact) for fact in later)

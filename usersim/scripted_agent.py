@@ -18,7 +18,6 @@ from trajsmith.grounding import (
     iterate_leaves,
     list_needed_keys,
     resolve_reference,
-    update_outdated_fields,
 )
 from trajsmith.phrasing import (
     Wording,
@@ -50,7 +49,7 @@ from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases,
 from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
-from trajsmith.usersim.reporting import ReportWriter, find_used_calls, fit_to_question, render_missing_facts
+from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.shown_rows import find_shown_before, list_other_rows
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -429,18 +428,13 @@ class ScriptedAgent:
 
         Args:
             alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
-            at_end: Values that later calls of the message have changed are told as they are at its end; else each
-                call tells what it did, and the last one what is left.
+            at_end: Values that later calls have changed are told as they are at the end of the message.
         """
         self.reports.user_name = self.task.persona.name
         self.reports.now = "" if self.now == date.min else self.now.isoformat()
         shown = [result.content for result in self.results]
-        call, content = self.calls[index], shown[index]
-        last = update_outdated_fields(self.calls[: self.stop], shown, index)
-        if at_end:
-            content = last
-        elif isinstance(last, dict) and isinstance(content, dict):
-            self.reports.outdated = {name for name, value in last.items() if value != content.get(name)}
+        call = self.calls[index]
+        content = self.reports.choose_content(self.calls[: self.stop], shown, index, at_end)
         asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()
         for info in asked:
             row = self.known[info.known].said if info.known in self.known else ""
@@ -450,10 +444,6 @@ class ScriptedAgent:
         self.reports.expect(self.task.turns[self.turn + 1 : self.turn + 2])
         self.reports.before = lambda changed: find_shown_before(self.calls[:index], shown, changed)
         self.reports.others = lambda changed: list_other_rows(shown, changed)
-        if len(answers) < max(1, len(asked)):
-            self.reports.question = asked[-1].question if asked else ""
-            text = fit_to_question(self.reports.report(call, content, facts, alone), self.reports.question)
-        else:
-            text = " ".join(answers)
-        self.reports.outdated, self.reports.question = frozenset(), ""
+        whole, question = len(answers) < max(1, len(asked)), asked[-1].question if asked else ""
+        text = self.reports.report(call, content, facts, alone, question) if whole else " ".join(answers)
         return self.reports.add_limit_note(call, content, text)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding import ReferenceNotResolved, is_identifier, list_needed_keys
+from trajsmith.grounding import ReferenceNotResolved, list_needed_keys
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
@@ -22,7 +22,6 @@ from trajsmith.phrasing import (
     is_reason_shown,
     is_refusal_told,
     is_value_mentioned,
-    iterate_rows,
     load_refusals,
     parse_datetime,
     pick_text,
@@ -53,22 +52,19 @@ from trajsmith.usersim.variant_texts import (
     ALL_DONE,
     ALL_READ,
     CHANGED,
-    ENTRY,
     FURTHER,
     GO_THROUGH,
     NEXT_PAGE,
     NO_IDEA,
     NOT_FROM_YOU,
-    SOMEWHERE,
-    TEXT,
+    describe_place,
+    rephrase_plainly,
 )
 
 _CLOCK = re.compile(r"\b\d{1,2}:\d\d\b")
 _DAYS = re.compile(r"\b(?:days?|nights?|[A-Z][a-z]+day|early|ahead|late)\b")
 """Words by which a reason is about a day."""
 _POINTS = re.compile(r"\b(?:that|it|them|there|this)\b")
-_CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
-_AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
 
 
 class VariantAgent(ScriptedAgent):
@@ -234,23 +230,8 @@ class VariantAgent(ScriptedAgent):
         answer = super()._answer()
         if self.turn != self.twist.turn or not self.warns:
             return answer
-        warning = self.rng.choice(NOT_FROM_YOU).format(place=self._describe_place(str(self.twist.told[0])))
-        return f"{answer} {capitalize_first(warning)}"
-
-    def _describe_place(self, demand: str) -> str:
-        """Return where a text stands that a result has shown: the user does not see the entries."""
-        rows = [row for result in self.results for row in iterate_rows(result.content)]
-        texts = ((row, name, text) for row in rows for name, text in row.items() if isinstance(text, str))
-        row, name = next(((row, name) for row, name, text in texts if demand in text), ({}, ""))
-        before = str(row.get(name, "")).partition(demand)[0].rstrip(". ")
-        key = next(iter(row), "")
-        if not before or '"' in before:
-            return SOMEWHERE
-        return (
-            ENTRY.format(noun=self.wording.entity(key).noun, name=before)
-            if is_identifier(key)
-            else TEXT.format(name=before)
-        )
+        place = describe_place([result.content for result in self.results], str(self.twist.told[0]), self.wording)
+        return f"{answer} {capitalize_first(self.rng.choice(NOT_FROM_YOU).format(place=place))}"
 
     def _answer_batch(self) -> str:
         """One sentence for all things of a batch where it tells every fact, else a line for each by its name."""
@@ -458,11 +439,6 @@ def get_perturbation(task: Task) -> Perturbation:
     if task.twist is None:
         raise ValueError(f"{task.id} is no variant")
     return task.twist
-
-
-def rephrase_plainly(reason: str) -> str:
-    """Rephrase a reason in plain language: no ISO dates, no snake_case, amounts with their currency."""
-    return _AMOUNT.sub("£", _CODED.sub(lambda match: format_value(match.group(0)), reason))
 
 
 def _extract_reason(result: ToolResult) -> str:

@@ -248,11 +248,7 @@ _AGENT = AgentSentences(
         r"|intensive care)\b",
         re.IGNORECASE,
     ),
-    sympathy=(
-        "I'm so sorry to hear that.",
-        "I'm very sorry to hear that.",
-        "Oh no, I'm sorry to hear that.",
-    ),
+    sympathy=("I'm so sorry to hear that.", "I'm very sorry to hear that.", "Oh no, I'm sorry to hear that."),
 )
 _CONFIRMS = ConfirmationSentences(
     this_thing=r"\b(?:this|that) {}\b",

@@ -172,8 +172,8 @@ def test_a_question_for_a_yes_or_no_gets_one_where_words_have_it():
     call = GoldCall(tool="look", arguments={}, provenance={}, effect="read")
     for seed in range(6):
         writer = ReportWriter(Wording(book, [tool]), "plain", random.Random(seed))
-        writer.question = "Are all the doors locked?"
-        assert writer.report(call, {"open": True}) == "No, the gate is open."
+        said = writer.report(call, {"open": True}, question="Are all the doors locked?")
+        assert said == "No, the gate is open."
 
 
 def write_report(environment, tool, content, before=None, others=(), seed=1, **arguments):
