@@ -105,7 +105,8 @@ class PartialBatchAgent(VariantAgent):
             row = self._identified_rows(member.call)[name]
             drafts = [writer.name_row(name, row) for _ in range(NAMINGS)]
             called = [value for value in member.told if any(is_value_mentioned(text, value) for text in drafts)]
-            named = any(isinstance(value, str) and is_value_mentioned(because, value) for value in called)
+            longest = max((value for value in called if isinstance(value, str)), key=len, default="")
+            named = bool(longest) and is_value_mentioned(because, longest)
             distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in called)]
             reasons.setdefault(because, []).extend([] if named else (distinct or drafts)[:1])
         refusals = load_refusals()

@@ -225,13 +225,17 @@ def test_a_question_on_a_batch_tells_what_comes_back_for_each_thing():
 
 @pytest.mark.parametrize(
     ("because", "named"),
-    [("Club fixtures can only be read", True), ("the order of 1 May 2026 is over", False)],
+    [
+        ("Club fixtures can only be read", True),
+        ("the order of 1 May 2026 is over", False),
+        ("Klein organises it", True),  # who stands in a name is no name
+    ],
 )
 def test_what_could_not_be_done_is_named_by_what_it_is_called(because, named):
     """ "One of them couldn't be done: Club fixtures can only be read." does not say which."""
     source = FromOutput(call=0, path="$.result[*].order_id")
     call = cancel("O1").model_copy(update={"provenance": {"order_id": source}})
-    member = SimpleNamespace(call=call, because=because, told=(DAYS["O1"], "Club fixtures"))
+    member = SimpleNamespace(call=call, because=because, told=(DAYS["O1"], "Club fixtures", "Klein"))
     agent = build_agent(ORDERS, {"act": "batch", "refused": (member,), "visible": False})
     agent.has_told = False
     said = PartialBatchAgent._describe_left_out(agent)
