@@ -115,7 +115,8 @@ class PartialBatchAgent(VariantAgent):
         if len(telling) > 1:  # one sentence for all things that their reasons name
             reasons = {"; ".join(telling): [], **{because: names for because, names in reasons.items() if names}}
         several = len(telling) > 1
-        for because, names in reasons.items():
+        for reason, names in reasons.items():
+            because = reason.partition("; ")[0] if self.has_told and names else reason  # the rule was told before
             if self.has_told:
                 patterns = refusals.left_again if names else refusals.left_again_reason
             elif self.twist.visible:

@@ -240,6 +240,8 @@ def test_what_could_not_be_done_is_named_by_what_it_is_called(because, named):
     agent.has_told = False
     said = PartialBatchAgent._describe_left_out(agent)
     assert ("the order from 1 May 2026" in said) is named and because in said
+    member.because, agent.has_told = "it's over; what is over stays as it is", True
+    assert "stays" not in PartialBatchAgent._describe_left_out(agent), "the rule was told before"
 
 
 def test_of_two_steps_each_tells_its_own_result_and_the_last_one_what_is_left():
