@@ -62,10 +62,11 @@ class LosslessEncoder:
         kind = type(value)
         if kind is str or value is None or kind is bool:
             return True
-        if kind is dict:
-            return all(type(key) is str for key in value) and all(map(self._is_exact, value.values()))
-        if kind is list or kind is tuple:
-            return all(map(self._is_exact, value))
+        if kind is dict or kind is list or kind is tuple:
+            for inner in value.values() if kind is dict else value:
+                if type(inner) is not str and not self._is_exact(inner):
+                    return False
+            return True
         if kind is int:
             return bool(-EXACT_INTEGERS < value < EXACT_INTEGERS)
         return kind is float and self._is_exact_number(value)

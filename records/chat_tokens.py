@@ -13,14 +13,11 @@ CHAT_TOKEN = re.compile(
 )
 """Special tokens of common templates, and the tags in which Qwen and Hermes put calls and results."""
 
-PARTS = (b"<", b"INST]", b"TOOL")
-"""One of these stands in each mark; to look for them takes a tenth of the time of the expression."""
-
 
 def find_chat_token(value: JsonValue) -> str | None:
     """Return the first mark of a chat template in JSON data, keys included; None if there is none."""
     data = orjson.dumps(value)
-    if not any(part in data for part in PARTS):
+    if b"<" not in data and b"INST]" not in data and b"TOOL" not in data:  # a tenth of the time of the expression
         return None
     match = CHAT_TOKEN.search(data.decode())
     return match[0] if match else None
