@@ -30,8 +30,8 @@ def split_question(data: LinkSet, row: int) -> tuple[str, str]:
     first, second, *_ = write_question(data, row).split("\n")
     output = data.table.outputs.endpoints[data.output[row]]
     argument = data.table.parameters.endpoints[data.parameter[row]].field
-    given = "" if output.virtual else f" {output.field.path}: {output.field.description}"
-    return first.removeprefix("First tool: ") + given, (
+    field_text = "" if output.virtual else f" {output.field.path}: {output.field.description}"
+    return first.removeprefix("First tool: ") + field_text, (
         f"{argument.path}: {argument.description} {second.removeprefix('Second tool: ')}"
     )
 
@@ -129,8 +129,10 @@ def refine_by_cross_encoder(
                 "encoder": _area(y, odds[name][known]),
             }
         others = [other for other in judged if family(other) != family(name)]
-        kept = {other: sets[other].truth[rows[other]] >= 0 for other in others}
-        weigh, shift, scale = weigh_odds([(sets[o], scores[o], rows[o][kept[o]], odds[o][kept[o]]) for o in others])
+        judged_rows = {other: sets[other].truth[rows[other]] >= 0 for other in others}
+        weigh, shift, scale = weigh_odds(
+            [(sets[o], scores[o], rows[o][judged_rows[o]], odds[o][judged_rows[o]]) for o in others]
+        )
         moved = np.vectorize(logit)(np.clip(scores[name], 1e-9, 1 - 1e-9))
         moved[rows[name]] += weigh * (odds[name] - shift) / scale
         refined[name] = logistic(moved)

@@ -93,7 +93,7 @@ class EndpointTable:
     """int64, sorted: parameters and the tools that their descriptions name, see `find_tool_mentions`."""
     outputs: EndpointSide
     parameters: EndpointSide
-    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    results: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     """Results of functions decorated with `compute_once`."""
 
 
@@ -108,10 +108,10 @@ def compute_once(
     @functools.wraps(compute)
     def get(table: EndpointTable, /, *arguments: P.args, **named: P.kwargs) -> Any:
         key = (compute, arguments, *named.items())
-        if key not in table.kept:
-            table.kept[key] = compute(table, *arguments, **named)
-            table.kept[key].flags.writeable = False
-        return table.kept[key]
+        if key not in table.results:
+            table.results[key] = compute(table, *arguments, **named)
+            table.results[key].flags.writeable = False
+        return table.results[key]
 
     return get
 
