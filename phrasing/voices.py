@@ -21,7 +21,9 @@ _EXACT = rf"\"[^\"]*\"|„[^“]*“|(?:{_NAME}, )+{_NAME} and {_NAME}|\S*[@\d_]
 letters nobody could tell where they end."""
 _FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The thing|Long story|Quick)\b")
 """Beginnings that stand for themselves: "Oh good. The thing is, ..."."""
-_REACTION = re.compile(r"(?:OK|Okay|Good|Great|Fine|Thanks|Thank you|All right|Ah|Oh)\b(?=,|\.|!| thanks)")
+_REACTION = re.compile(
+    r"(?:OK|Okay|Good|Great|Fine|Thanks|Thank you|All right|Ah|Oh|Right|That helps|That's clear)\b(?=,|\.|!| thanks)"
+)
 """Beginnings of a request that react to what was said before."""
 _SETBACK = re.compile(r"(?:No|Wait|Hang on|Sorry|Oh|Actually|Stop)\b")
 """Beginnings of a request that takes back what came before: nobody says "Very good, no, wait, ..."."""

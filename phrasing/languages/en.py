@@ -300,7 +300,7 @@ _REPORTS = ReportSentences(
         r"|(?:can|could|may|might)(?:n't)? (?!you\b|u\b))[^.!]*\?|\b(?:whether|if|that) ",
         re.IGNORECASE,
     ),
-    asks_for_possibility=re.compile(r"\b(?:it be possible|is it possible|any chance|are you able|a way to)\b", re.I),
+    asks_for_possibility=re.compile(r"\b(?:it be possible|is it possible|any chance|are you able|a way to|or)\b", re.I),
 )
 _USER = UserSentences(
     means=("I mean {}.", "{}, please."),

@@ -197,7 +197,7 @@ class ReportSentences:
     asks_yes_or_no: Pattern
     """A question that a yes or no answers."""
     asks_for_possibility: Pattern
-    """A question whether something can be done: a yes or no at once would answer that."""
+    """A question whether something can be done, or which of two things holds: a yes or no would answer another one."""
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,7 @@ def test_what_a_refusal_tells_is_not_told_before_it():
         ("Could you see whether a window is open?", True),
         ("And the bathroom, is a window open there?", True),
         ("Which windows are open?", False),
+        ("Is it open or shut?", False),
         ("Could you go over the windows?", False),
     ],
 )

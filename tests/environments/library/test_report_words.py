@@ -236,3 +236,24 @@ def test_no_sentence_of_a_tool_is_written_twice_in_a_list() -> None:
             for sentences in lists:
                 assert len(set(sentences)) == len(sentences), (environment, tool, sentences)
                 assert not any(_EMPTY.search(text) for text in sentences), (environment, tool)
+
+
+REVERSED = re.compile(r"\b(?:shut|closed|over|on paper|paper bills|changed?|more than)\b")
+"""Words of a question to which the answer's yes would mean no, unless it has both ("open or shut")."""
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS.names())
+def test_a_yes_means_what_the_question_asks(environment: str) -> None:
+    """ "Is the window shut?" - "No, they're all shut." """
+    path = get_phrases_path(ENVIRONMENTS.get(environment))
+    steps = [step for story in load_scenarios(path.with_name("scenarios.yaml")).scenarios for step in story.steps]
+    questions = [question for tool in load_phrasebook(path).tools.values() for question in tool.questions]
+    questions += [step.question for step in steps if step.question is not None]
+    wrong = [
+        text
+        for question in questions
+        if any(re.search(r"\b(?:Yes|No),", answer) for answer in question.answer)
+        for text in (*question.ask, *question.say)
+        if REVERSED.search(text) and " or " not in text
+    ]
+    assert not wrong
