@@ -24,7 +24,7 @@ _PAST = re.compile(r"\b(must not lie in the past|cannot be in the past|is in the
 _WEEK = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun|work|week)days?|weekend", re.IGNORECASE)
 """Says that it depends on the day of the week as well."""
 _TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
-_DIGITS = re.compile(r"[A-Z]*\d[\d.,:-]*\w*")
+_DIGITS = re.compile(r"[A-Z]{0,30}\d[\d.,:-]*\w*")
 
 
 class Boundaries(Check):

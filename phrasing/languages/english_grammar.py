@@ -34,7 +34,9 @@ _CHECK = re.compile(
 )
 """The same of what is looked through for the speaker: "I'd like to check what's on", "I want to go over my bills"."""
 _ASKING_START = re.compile(_ASKING_WORD)
-_AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
+_AMOUNT = re.compile(
+    r"[£$€]\s?(\d[\d,]{0,30}(?:\.\d{1,30})?)|(\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(?:€|euros?|dollars?|pounds?)\b"
+)
 
 _PERSONS = frozenset({
     "person", "contact", "customer", "employee", "colleague", "guest", "member", "payee", "patient", "student",

@@ -31,7 +31,7 @@ _BOUND = re.compile(r"[£$€]?\d[\d.,]*(?: (?:minute|hour|day|week|month|year)s
 """A bound of a rule: "24 hours", "£200.00"."""
 _RULE = re.compile(r"\bonly\b")
 """A clause that says what holds of all: "only pending orders can be changed"."""
-_AMOUNT = re.compile(r"\d[\d,]*\.\d+")
+_AMOUNT = re.compile(r"\d[\d,]{0,30}\.\d{1,30}")
 _DAYS = re.compile(r"\b(\d{1,3}) days\b")
 _NUMBER = re.compile(r"\d[\d.,:-]*\d|\d")
 

@@ -1,4 +1,4 @@
-"""Schemas whose parts refer to each other: what a check costs grows with the value, and never doubles with the depth."""
+"""Schemas whose parts refer to each other: a check costs more for a larger value, and never doubles with depth."""
 
 import time
 
