@@ -10,9 +10,11 @@ from pathlib import Path
 import command_cases
 import config_cases
 import file_cases
+import forged_cases
 import option_cases
 import pytest
 import run_cases
+import world_cases
 from input_campaign import Campaign, Case, Outcome, find_faults
 
 SAMPLE = 40
@@ -20,7 +22,7 @@ SAMPLE = 40
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("family", ["configurations", "options", "files", "runs", "commands"])
+@pytest.mark.parametrize("family", ["configurations", "options", "files", "runs", "forged", "commands", "worlds"])
 def test_bad_input_ends_in_one_line(
     family: str, finished: Path, tmp_path: Path, full: bool, record_property: Callable[[str, object], None]
 ) -> None:
@@ -29,6 +31,8 @@ def test_bad_input_ends_in_one_line(
         "options": lambda: option_cases.make_cases(full),
         "files": lambda: file_cases.make_cases(full),
         "commands": lambda: command_cases.make_cases(full),
+        "forged": lambda: forged_cases.make_cases(full, run=finished),
+        "worlds": lambda: world_cases.make_cases(full),
         "runs": lambda: run_cases.make_cases(full, run=finished),
     }
     cases = list(made[family]())
