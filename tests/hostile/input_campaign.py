@@ -232,6 +232,8 @@ def find_faults(case: Case, outcome: Outcome):
     if "Traceback (most recent call last)" in outcome.err + outcome.out or "Exception ignored in" in outcome.err:
         yield f"traceback: {last[:300]}"
         return
+    if "(a bug, please report it)" in outcome.err:
+        yield f"a bug: {last[:300]}"
     if outcome.code not in (0, 1, 2):
         yield f"exit code {outcome.code}: {last[:300]}"
         return
