@@ -41,7 +41,7 @@ _KEY = re.compile(
     r"\b(\w+): Field required|missing (?:required )?(?:field|key)s?:? [\"'`](\w+)|[\"'`](\w+)[\"'`] is required"
 )
 _BARE = re.compile(r"[\w#+./:-]+(?: [\w-]+){0,2}")
-_SPLIT = re.compile(r"(?<!\s)\s*(?:,|\||/|;|\bor\b|\band\b)\s*")
+_SPLIT = re.compile(r"(?:(?<!\s)\s+)?(?:,|\||/|;|\bor\b|\band\b)\s*")
 _FILLER = frozenset({"a", "an", "the", "etc", "null", "none", "string", "integer", "number", "optional", "required"})
 WEAK, SURE = 0.5, 1.0
 
