@@ -68,7 +68,7 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
         for name in list_stages(config):
             await run_stage(stages[name], run, inputs.get(name), config.engine.concurrency)
             lap(name)
-        accepted = export_run(run, world, NullProgress()).funnel["accepted"]
+        accepted = (await export_run(run, world, NullProgress())).funnel["accepted"]
         lap(EXPORT)
         return accepted
 

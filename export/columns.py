@@ -75,15 +75,20 @@ def _feature(kind: Kind) -> Any:
     return special.get(kind) or Value(kind)
 
 
+def decode_as_datasets(text: str) -> Any:
+    """Decode JSON text as `datasets` does; pandas is imported by the first number that has to be tried."""
+    from pandas.io.json import ujson_loads
+
+    return ujson_loads(text)
+
+
 class RowEncoder:
     """Turns rows into cells and cells into Arrow tables of one set of columns."""
 
     def __init__(self, columns: Columns) -> None:
-        from pandas.io.json import ujson_loads  # the decoder of `datasets`
-
         self.columns = columns
         self.schema = build_schema(columns)
-        exact = LosslessEncoder(ujson_loads)
+        exact = LosslessEncoder(decode_as_datasets)
         self._writers: dict[str, Callable[[Any], Any]] = {"json": exact.value, "list of json": exact.items}
 
     def cells(self, row: JsonObject) -> JsonObject:

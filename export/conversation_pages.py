@@ -51,16 +51,17 @@ class ConversationBrowser:
         self._templates = create_template_environment()
         self._parts = {name: (FOLDER / f"report.{name}").read_text("utf-8") for name in ("css", "js")}
 
-    def add(
-        self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, entry: bytes | None = None
-    ) -> None:
-        """Put one conversation on the open page of its group; `entry` is its entry where there is one already."""
-        group = find_group(trajectory, verdict)
+    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Put one conversation on the open page of its group."""
+        self.add_entry(find_group(trajectory, verdict), trajectory.id, serialize_entry(task, trajectory, verdict))
+
+    def add_entry(self, group: Group, trajectory_id: str, entry: bytes) -> None:
+        """Put one conversation on the open page of its group, of which the entry is there already."""
         if len(self._open[group]) == PER_PAGE:
             self._write_page(group, more=True)
-        self._open[group].append(entry or serialize_entry(task, trajectory, verdict))
+        self._open[group].append(entry)
         self.counts[group] += 1
-        self._note(trajectory.id, _file(group, self._pages(group)))
+        self._note(trajectory_id, _file(group, self._pages(group)))
 
     def __enter__(self) -> Self:
         shutil.rmtree(self._part, ignore_errors=True)

@@ -1,12 +1,14 @@
 """The dataset on disk: files that `datasets.load_dataset` gives back exactly as they went in."""
 
+import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trajsmith.export.atomic_folder import TASK_FILES, AtomicFolder
 from trajsmith.export.columns import Columns, RowEncoder, build_features
-from trajsmith.export.shards import JsonLines, ParquetShards
+from trajsmith.export.shards import FilesOfSplits, RowFiles
 from trajsmith.export.splits import SPLITS
 from trajsmith.records import InputError, JsonObject, RunError
 
@@ -77,19 +79,22 @@ class DatasetWriter(AtomicFolder):
         if rows_per_shard < 1:
             raise InputError("rows_per_shard must be at least 1")
         super().__init__(directory, (*FILES, *beside))
-        self._rows_per_shard = rows_per_shard
-        self._columns = columns
-        self._encoder: RowEncoder | None = None
-        self._splits: dict[str, ParquetShards | JsonLines] = {}
+        self.scrap = self.part / f"rows-{os.getpid()}"
+        """Where the files of rows are written: a process that an older export left behind writes somewhere else."""
+        self._lines = columns is None
+        encoder = None if columns is None else RowEncoder(columns)
+        self._own = RowFiles(self.scrap, rows_per_shard, encoder)
+        self._rows: dict[str, list[tuple[str, int]]] = {}
 
     @property
     def rows(self) -> int:
-        return sum(files.rows for files in self._splits.values())
+        return sum(self._count_rows().values())
 
     @property
     def splits(self) -> dict[str, int]:
         """Split to number of rows, train first."""
-        return {name: self._splits[name].rows for name in SPLITS if name in self._splits and self._splits[name].rows}
+        counts = self._count_rows()
+        return {name: counts[name] for name in SPLITS if counts.get(name)}
 
     def write(self, row: JsonObject, split: str = "train") -> None:
         """Add one row.
@@ -98,24 +103,45 @@ class DatasetWriter(AtomicFolder):
             RecordDropped: A value of the row would not come back equal; nothing was written.
             InputError: The row has other columns.
         """
-        files = self._splits.get(split)
-        if files is None:
-            files = self._splits[split] = self._open(split)
-        files.write(row)
+        self._own.write(row, split)
 
-    def _open(self, split: str) -> ParquetShards | JsonLines:
-        (self.part / DATA).mkdir(exist_ok=True)
-        if self._columns is None:
-            return JsonLines(self.part / DATA, split)
-        self._encoder = self._encoder or RowEncoder(self._columns)
-        return ParquetShards(self.part / DATA, split, self._encoder, self._rows_per_shard)
+    def add_files(self, files: FilesOfSplits) -> None:
+        """Add rows that were written into files of `scrap`, after those that were added before."""
+        for split, written in files.items():
+            self._rows.setdefault(split, []).extend(written)
+
+    def _count_rows(self) -> dict[str, int]:
+        counts = self._own.rows
+        for split, files in self._rows.items():
+            counts[split] = counts.get(split, 0) + sum(rows for _, rows in files)
+        return counts
 
     def _finish(self) -> None:
         if not self.rows:
             raise RunError(f"no row to export (datasets cannot load an empty dataset); {self.directory} is unchanged")
-        for files in self._splits.values():
-            files.finish()
+        self.add_files(self._own.finish())
+        self._own = RowFiles(self.scrap, 1, None)
+        (self.part / DATA).mkdir(exist_ok=True)
+        for split, files in self._rows.items():
+            paths = [self.scrap / name for name, _ in files]
+            if self._lines:
+                join_files(paths, self.part / DATA / f"{split}.jsonl")
+            else:
+                for number, path in enumerate(paths):
+                    path.rename(self.part / DATA / f"{split}-{number:05d}-of-{len(paths):05d}.parquet")
+        shutil.rmtree(self.scrap)
 
     def _release(self) -> None:
-        for files in self._splits.values():
-            files.close()
+        self._own.close()
+
+
+def join_files(parts: list[Path], target: Path) -> None:
+    """Make one file of several."""
+    if not parts:
+        return
+    with parts[0].open("ab") as file:
+        for part in parts[1:]:
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, file, 1 << 20)
+            part.unlink()
+    parts[0].rename(target)

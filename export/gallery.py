@@ -2,7 +2,7 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -40,22 +40,31 @@ class Gallery:
         self.limit = limit
         self.seen = 0
         self._per_pool = max(4, 2 * -(-limit // max(1, environments)))
-        self._pools: dict[tuple[str, bool], list[tuple[int, str, bytes]]] = defaultdict(list)
+        self._pools: dict[tuple[str, bool], list[tuple[int, str, int, Callable[[], bytes]]]] = defaultdict(list)
 
-    def add(
-        self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, entry: bytes | None = None
-    ) -> None:
-        """Add the trajectory if it belongs to the selection so far; `entry` is its entry where there is one already."""
+    def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
+        """Add the trajectory if it belongs to the selection so far."""
+        entries: list[bytes] = []
+        if self.offer(trajectory.environment, verdict.accepted, trajectory.id, lambda: entries[0]):
+            entries.append(serialize_entry(task, trajectory, verdict))
+
+    def offer(self, environment: str, accepted: bool, trajectory_id: str, make_entry: Callable[[], bytes]) -> bool:
+        """Add a trajectory by its id; its entry is made at the end, if it is still chosen then.
+
+        Returns:
+            Whether it belongs to the selection so far.
+        """
         self.seen += 1
-        pool = self._pools[trajectory.environment, verdict.accepted]
-        rank = -int(content_hash(trajectory.id, 15), 16)
+        pool = self._pools[environment, accepted]
+        rank = -int(content_hash(trajectory_id, 15), 16)
         if len(pool) >= self._per_pool and rank <= pool[0][0]:
-            return
-        item = (rank, trajectory.id, entry or serialize_entry(task, trajectory, verdict))
+            return False
+        item = (rank, trajectory_id, self.seen, make_entry)
         if len(pool) < self._per_pool:
             heapq.heappush(pool, item)
         else:
             heapq.heapreplace(pool, item)
+        return True
 
     def chosen(self, first: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
         """Return ids with their entries as JSON, environments alternating; those of `first` are taken before others."""
@@ -63,13 +72,13 @@ class Gallery:
         limit = self.limit - len(taken)
         accepted, rejected = self._alternating(True, taken), self._alternating(False, taken)
         share = min(len(rejected), max(int(limit * REJECTED_SHARE), limit - len(accepted)))
-        return taken | dict(accepted[: limit - share] + rejected[:share])
+        return taken | {name: make_entry() for name, make_entry in accepted[: limit - share] + rejected[:share]}
 
-    def _alternating(self, accepted: bool, without: Collection[str]) -> list[tuple[str, bytes]]:
+    def _alternating(self, accepted: bool, without: Collection[str]) -> list[tuple[str, Callable[[], bytes]]]:
         pools = [sorted(self._pools[key], reverse=True) for key in sorted(self._pools) if key[1] is accepted]
         rounds = zip_longest(*pools)
         return [
-            (item[1], item[2]) for item in chain.from_iterable(rounds) if item is not None and item[1] not in without
+            (item[1], item[3]) for item in chain.from_iterable(rounds) if item is not None and item[1] not in without
         ]
 
 

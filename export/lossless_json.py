@@ -3,83 +3,82 @@
 `datasets` decodes its `Json` columns with pandas' ujson, which is off by one unit in the last place for some numbers:
 `1.84` comes back as `1.8400000000000003`. An amount that a model is trained on, or that a replay compares, must not
 drift. Nearly every such number has another spelling (`1.8400000000000001`) that ujson and every correct parser read
-as the same float. Each value is therefore decoded once before it is written, and respelled where it drifted.
+as the same float. Each number is therefore decoded once before it is written, and respelled where it drifted.
 """
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
 from trajsmith.records import JsonValue, RecordDropped
 
 Decode = Callable[[str], Any]
-SAME = 64
-"""Lists that are known by identity at a time."""
-Made = TypeVar("Made", str, list[str])
+EXACT_INTEGERS = 1 << 53
+REMEMBERED_LISTS = 256
+REMEMBERED_NUMBERS = 1 << 16
 
 
 class LosslessEncoder:
-    """Encodes values so that `decode` gives equal ones; what comes again (tools, initial states) is done once.
+    """Encodes values so that `decode` gives equal ones. Only numbers can drift: each is decoded once, texts never.
 
     Args:
         decode: The reader's decoding of one value.
-        remembered: Bytes of JSON that are kept to be found again.
     """
 
-    def __init__(self, decode: Decode, remembered: int = 4 << 20) -> None:
+    def __init__(self, decode: Decode) -> None:
         self._decode = decode
-        self._limit = remembered
-        self._kept: dict[tuple[type, bytes], tuple[JsonValue, Any]] = {}
-        """Type of the encoding and JSON to value and encoding: a list is one text, or a text for each item."""
-        self._size = 0
-        self._same: dict[int, tuple[Any, list[str]]] = {}
-        """Lists that came again, by identity, with what was made of them: schemas of tools, in row after row."""
+        self._numbers: dict[float, bool] = {}
+        """Number to whether its usual spelling comes back equal."""
+        self._lists: dict[int, tuple[list[JsonValue], list[str]]] = {}
+        """Lists by identity with what was made of them, the latest last: schemas of tools come in row after row."""
 
     def value(self, value: JsonValue) -> str:
-        """As `encode`."""
-        data = _dumps(value)
-        text: str | None = self._get_cached(str, data, value)
-        return self._keep(data, value, encode_lossless(value, self._decode)) if text is None else text
-
-    def items(self, values: list[JsonValue]) -> list[str]:
-        """Each value as JSON text; all are checked by one decoding, which is most of the cost.
+        """Return the value as JSON text.
 
         Raises:
-            RecordDropped: As `encode`.
+            RecordDropped: As `encode_lossless`.
         """
-        same = self._same.get(id(values))
-        if same is not None and same[0] is values:
-            return same[1]
-        parts = [_dumps(value) for value in values]
-        data = b"[" + b",".join(parts) + b"]"
-        texts: list[str] | None = self._get_cached(list, data, values)
-        if texts is not None:
-            if len(self._same) >= SAME:
-                self._same.clear()
-            self._same[id(values)] = values, texts
-            return texts
-        exact = self._decode(data.decode()) == values
-        encoded = [
-            part.decode() if exact else encode_lossless(value, self._decode)
-            for part, value in zip(parts, values, strict=True)
-        ]
-        return self._keep(data, values, encoded)
+        data = _dumps(value)
+        return data.decode() if self._is_exact(value) else encode_lossless(value, self._decode)
 
-    def _get_cached(self, encoding: type, data: bytes, value: JsonValue) -> Any:
-        """Return the cached encoding of an equal value; equal bytes are not enough, since NaN is written as null."""
-        cached = self._kept.get((encoding, data))
-        return cached[1] if cached is not None and cached[0] == value else None
+    def items(self, values: list[JsonValue]) -> list[str]:
+        """Return each value as JSON text; nobody may change the list afterwards.
 
-    def _keep(self, data: bytes, value: JsonValue, encoded: Made) -> Made:
-        self._size += 2 * len(data)
-        if self._size > self._limit:
-            self._kept.clear()
-            self._same.clear()
-            self._size = 2 * len(data)
-        self._kept[type(encoded), data] = (value, encoded)
-        return encoded
+        Raises:
+            RecordDropped: As `encode_lossless`.
+        """
+        known = self._lists.pop(id(values), None)
+        if known is None or known[0] is not values:
+            known = values, [self.value(value) for value in values]
+            if len(self._lists) >= REMEMBERED_LISTS:
+                del self._lists[next(iter(self._lists))]
+        self._lists[id(values)] = known
+        return known[1]
+
+    def _is_exact(self, value: JsonValue) -> bool:
+        """Return True if the usual JSON of a value comes back equal, which texts and small integers always do."""
+        kind = type(value)
+        if kind is str or value is None or kind is bool:
+            return True
+        if kind is dict or kind is list or kind is tuple:
+            for inner in value.values() if kind is dict else value:
+                if type(inner) is not str and not self._is_exact(inner):
+                    return False
+            return True
+        if kind is int:
+            return bool(-EXACT_INTEGERS < value < EXACT_INTEGERS)
+        return kind is float and self._is_exact_number(value)
+
+    def _is_exact_number(self, number: float) -> bool:
+        exact = self._numbers.get(number)
+        if exact is None:
+            if len(self._numbers) >= REMEMBERED_NUMBERS:
+                self._numbers.clear()
+            text = orjson.dumps(number).decode()  # null for what is no number
+            exact = self._numbers[number] = _decodes_to(self._decode, text, number)
+        return exact
 
 
 def encode_lossless(value: JsonValue, decode: Decode) -> str:

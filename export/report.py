@@ -1,18 +1,17 @@
 """The report: one HTML file with what was rejected and why, the shape of the data and a gallery of conversations."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, log
 from pathlib import Path
 
 from trajsmith.export._templates import FOLDER, create_template_environment, format_number, format_percent
-from trajsmith.export.conversation_pages import ConversationBrowser, Group, find_group
-from trajsmith.export.gallery import Gallery, escape_embedded_json, serialize_entry
+from trajsmith.export.gallery import Gallery, escape_embedded_json
+from trajsmith.export.report_counts import ReportCounts, list_agent_tools
 from trajsmith.export.report_words import describe_failed_checks, describe_fault, describe_reason
-from trajsmith.export.sibling_pairs import SiblingPair, SiblingPairs
+from trajsmith.export.sibling_pairs import SiblingPair
 from trajsmith.export.statistics import Statistics, ToolCoverage, build_funnel_steps, compute_tool_coverage
-from trajsmith.phrasing import DialogueVariety
 from trajsmith.records import (
     EnvironmentSpec,
     FaultSummary,
@@ -53,7 +52,6 @@ class ReportBuilder:
     Args:
         specs: Environments of the run.
         gallery: Conversations that the page shows.
-        browser: Pages of all conversations, where they are written in the same pass.
         compared: Dialogues of one environment whose words are compared.
     """
 
@@ -61,33 +59,25 @@ class ReportBuilder:
         self,
         specs: Sequence[EnvironmentSpec],
         gallery: int = GALLERY_LIMIT,
-        browser: ConversationBrowser | None = None,
         compared: int = VARIETY_SAMPLE,
     ) -> None:
-        self.statistics = Statistics()
-        self.variety = DialogueVariety(compared)
-        self.pairs = SiblingPairs()
+        self.counts = ReportCounts(compared)
         self._specs = specs
-        self._tools = {
-            spec.name: frozenset(tool.name for tool in spec.tools if tool.actor == "assistant") for spec in specs
-        }
+        self._tools = list_agent_tools(specs)
         self._gallery = Gallery(gallery, len(specs))
-        self._browser = browser
-        self.groups: Counter[Group] = Counter()
-        """Conversations of each environment and outcome so far."""
 
     def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
-        self.statistics.add(task, trajectory, verdict, self._tools.get(trajectory.environment, frozenset()))
-        if verdict.accepted:
-            self.variety.add(trajectory)
-        self.pairs.add(task, trajectory, verdict)
-        self.groups[find_group(trajectory, verdict)] += 1
-        entry = None
-        if self._browser is not None:
-            entry = serialize_entry(task, trajectory, verdict)
-            self._browser.add(task, trajectory, verdict, entry)
-        self._gallery.add(task, trajectory, verdict, entry)
+        self.counts.add(task, trajectory, verdict, self._tools)
+        self._gallery.add(task, trajectory, verdict)
+
+    def merge(self, counts: ReportCounts) -> None:
+        """Add what was counted elsewhere of later tasks."""
+        self.counts.merge(counts)
+
+    def offer(self, environment: str, accepted: bool, trajectory_id: str, make_entry: Callable[[], bytes]) -> None:
+        """Consider a trajectory for the gallery that is counted elsewhere; its entry is made if it is shown."""
+        self._gallery.offer(environment, accepted, trajectory_id, make_entry)
 
     def write(
         self, summary: Summary, path: str | Path, faults: DialogueFaults | None = None, pages: str | None = None
@@ -106,10 +96,10 @@ class ReportBuilder:
     def _render(self, summary: Summary, faults: DialogueFaults | None, pages: str | None) -> str:
         from markupsafe import Markup
 
-        statistics, pairs = self.statistics, self.pairs.list_pairs()
+        statistics, pairs = self.counts.statistics, self.counts.pairs.list_pairs()
         coverage = compute_tool_coverage(summary, self._specs, statistics)
         most = max((count for strip in coverage for _, count in strip.calls), default=0)
-        entries = self._gallery.chosen(self.pairs.serialize_plays())
+        entries = self._gallery.chosen(self.counts.pairs.serialize_plays())
         text: str = (
             create_template_environment()
             .get_template("report.html.j2")
@@ -138,8 +128,8 @@ class ReportBuilder:
                 ],
                 skills=statistics.skills.list_skills(),
                 variants=sorted(statistics.variants.items()),
-                variety=self.variety.measure(),
-                measured=self.variety.dialogues,
+                variety=self.counts.variety.measure(),
+                measured=self.counts.variety.dialogues,
                 language=faults,
                 coverage=coverage,
                 heat=lambda count: _heat(count, most),
@@ -166,7 +156,7 @@ def build_report(
     for item in items:
         report.add(*item)
     report.write(summary, path)
-    return report.statistics
+    return report.counts.statistics
 
 
 def _count_plays(summary: Summary, statistics: Statistics) -> tuple[int, int, int]:

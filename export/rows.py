@@ -112,8 +112,10 @@ def _tools(trajectory: Trajectory, tools: Sequence[ToolSpec], environment: str) 
     return shown
 
 
-def _refuse_chat_tokens(messages: Sequence[JsonObject]) -> None:
+def _refuse_chat_tokens(messages: list[JsonObject]) -> None:
     """Refuse text that a tokenizer takes for the end of a message and the beginning of another one."""
+    if find_chat_token(messages) is None:
+        return
     for index, message in enumerate(messages):
         token = find_chat_token(message)
         if token is not None:

@@ -100,22 +100,32 @@ class SiblingPairs:
     def add(self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict) -> None:
         """Take the next judged play."""
         if self._group and self._group[0][0].id != task.id:
-            self._close_group()
+            self.close()
         self._group.append((task, trajectory, verdict))
+
+    def merge(self, other: "SiblingPairs") -> None:
+        """Take what was found among the plays of other tasks."""
+        other.close()
+        self.rejected.update(other.rejected)
+        self._injected |= other._injected
+        for kind, candidate in other._best.items():
+            if kind not in self._best or candidate.score < self._best[kind].score:
+                self._best[kind] = candidate
 
     def list_pairs(self) -> list[SiblingPair]:
         """Return the pairs, those of injected mistakes first, then by number of rejections."""
-        self._close_group()
+        self.close()
         kinds = sorted(self._best, key=lambda kind: (kind not in self._injected, -self.rejected[kind], kind))
         return [_build_pair(kind, self._best[kind], kind in self._injected) for kind in kinds[:MOST_KINDS]]
 
     def serialize_plays(self) -> dict[str, bytes]:
         """Return the entries of all shown plays for the gallery, by id."""
-        self._close_group()
+        self.close()
         items = [item for candidate in self._best.values() for item in (candidate.accepted, candidate.rejected)]
         return {item[1].id: serialize_entry(*item) for item in items}
 
-    def _close_group(self) -> None:
+    def close(self) -> None:
+        """Compare the plays of the last task."""
         group, self._group = self._group, []
         accepted = next((item for item in group if item[2].accepted), None)
         if accepted is None:

@@ -73,6 +73,12 @@ class SkillTally:
                 self.dialogues[name] += 1
                 self.events[name] += count
 
+    def merge(self, other: "SkillTally") -> None:
+        """Add what was counted of other dialogues."""
+        self.total += other.total
+        self.dialogues.update(other.dialogues)
+        self.events.update(other.events)
+
     def list_skills(self) -> list[Skill]:
         """Return every skill, also those that no dialogue shows."""
         counts = self.events

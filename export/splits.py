@@ -42,9 +42,13 @@ class SplitSettings(FrozenModel):
 
     def of(self, task: Task | TaskHeader) -> Split:
         """The split of a task; it depends on its environments and its grounded chain only, in every run and process."""
-        if set(task.environments) & set(self.held_out):
+        return self.choose(task.environments, task.grounded_id or task.id)
+
+    def choose(self, environments: Collection[str], name: str) -> Split:
+        """Return the split of a task from its environments and the name of its grounded chain."""
+        if set(environments) & set(self.held_out):
             return "test"
-        place = derive_seed("split", task.grounded_id or task.id) / 2**63
+        place = derive_seed("split", name) / 2**63
         if place < self.test:
             return "test"
         return "validation" if place < self.test + self.validation else "train"

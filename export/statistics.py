@@ -1,10 +1,12 @@
 """Numbers about a run, gathered record by record, for the card and the report."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 from trajsmith.export.skills import SkillTally
 from trajsmith.records import DIRECTORY_TOOLS, EnvironmentSpec, Summary, Task, TaskHeader, Trajectory, Verdict
@@ -94,30 +96,63 @@ class Statistics:
     """Environment to tool to successful and refused calls of the agent."""
     models: dict[str, Counter[str]] = field(default_factory=dict)
     """Role to model to accepted trajectories."""
-    pairs: set[tuple[str, str, str]] = field(default_factory=set)
-    """Environment and two tools that were called one after the other."""
+    pairs: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """Environment and two tools that were called one after the other, to the accepted trajectory that first did."""
     skills: SkillTally = field(default_factory=SkillTally)
-    _growth: list[tuple[int, int]] = field(default_factory=list)
 
     def add(
-        self, task: Task | TaskHeader, trajectory: Trajectory, verdict: Verdict, own_tools: Set[str] = frozenset()
+        self,
+        task: Task | TaskHeader,
+        trajectory: Trajectory,
+        verdict: Verdict,
+        own_tools: Set[str] = frozenset(),
+        number: int | None = None,
     ) -> None:
-        """Count one judged trajectory; `own_tools` are the tools of its environments, where they are known."""
+        """Count one judged trajectory.
+
+        Args:
+            task: What was played.
+            trajectory: The dialogue.
+            verdict: Verdict on it.
+            own_tools: Tools of its environments, where they are known.
+            number: Place among the accepted trajectories of the run, from 1, if it is accepted; the next one if None.
+        """
         self.played[trajectory.environment] += 1
         self.outcomes[verdict.outcome] += 1
         self.reasons.update(verdict.reasons)
         self.sources.setdefault(task.source or "chain", Counter())[verdict.accepted] += 1
         if verdict.accepted:
-            self._add_accepted(task, trajectory)
+            self._add_accepted(task, trajectory, number or sum(self.accepted.values()) + 1)
             self.skills.add(task, trajectory, own_tools)
+
+    def merge(self, other: "Statistics") -> None:
+        """Add what was counted of other trajectories."""
+        self.turns.counts.update(other.turns.counts)
+        self.calls.counts.update(other.calls.counts)
+        self.calls_per_turn.counts.update(other.calls_per_turn.counts)
+        self.messages.counts.update(other.messages.counts)
+        self.characters.counts.update(other.characters.counts)
+        self.difficulty.update(other.difficulty)
+        self.played.update(other.played)
+        self.accepted.update(other.accepted)
+        self.outcomes.update(other.outcomes)
+        self.reasons.update(other.reasons)
+        self.modes.update(other.modes)
+        self.variants.update(other.variants)
+        merge_counters(self.sources, other.sources)
+        merge_counters(self.coverage, other.coverage)
+        merge_counters(self.models, other.models)
+        for pair, number in other.pairs.items():
+            self.pairs[pair] = min(number, self.pairs.get(pair, number))
+        self.skills.merge(other.skills)
 
     def growth(self) -> list[tuple[int, int]]:
         """Accepted trajectories and different pairs of tools seen by then: at 1, 2, 4, ... and at the end."""
-        total = sum(self.accepted.values())
-        last = [(total, len(self.pairs))] if total and (not self._growth or self._growth[-1][0] != total) else []
-        return [*self._growth, *last]
+        total, first = sum(self.accepted.values()), sorted(self.pairs.values())
+        places = {1 << power for power in range(total.bit_length())} | ({total} if total else set())
+        return [(place, bisect_right(first, place)) for place in sorted(places)]
 
-    def _add_accepted(self, task: Task | TaskHeader, trajectory: Trajectory) -> None:
+    def _add_accepted(self, task: Task | TaskHeader, trajectory: Trajectory, number: int) -> None:
         called = [
             (event.message, event.tool)
             for event in trajectory.events
@@ -137,10 +172,14 @@ class Statistics:
         for role, model in trajectory.models.items():
             self.models.setdefault(role, Counter())[model] += 1
         names = [name for _, name in called]
-        self.pairs.update((trajectory.environment, *pair) for pair in pairwise(names))
-        total = sum(self.accepted.values())
-        if total & (total - 1) == 0:
-            self._growth.append((total, len(self.pairs)))
+        for pair in pairwise(names):
+            self.pairs.setdefault((trajectory.environment, *pair), number)
+
+
+def merge_counters(into: dict[str, Counter[Any]], other: Mapping[str, Counter[Any]]) -> None:
+    """Add counters to those of the same names."""
+    for name, counts in other.items():
+        into.setdefault(name, Counter()).update(counts)
 
 
 @dataclass(frozen=True)

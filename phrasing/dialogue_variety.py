@@ -44,6 +44,13 @@ class DialogueVariety:
         for speaker, texts in speakers.items():
             texts.append([text for message, text in zip(spoken, masked, strict=True) if message.role == speaker])
 
+    def merge(self, other: "DialogueVariety") -> None:
+        """Add the dialogues that another one kept, after those that are here."""
+        for name, speakers in other._texts.items():
+            dialogues = self._texts.setdefault(name, {speaker: [] for speaker in SPEAKERS})
+            for speaker, texts in speakers.items():
+                dialogues[speaker].extend(texts)
+
     def measure(self) -> VarietyFigures:
         """Return distinct-3 and the share of sentences with a shared skeleton, by environment and speaker."""
         measured = {

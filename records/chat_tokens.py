@@ -16,5 +16,8 @@ CHAT_TOKEN = re.compile(
 
 def find_chat_token(value: JsonValue) -> str | None:
     """Return the first mark of a chat template in JSON data, keys included; None if there is none."""
-    match = CHAT_TOKEN.search(orjson.dumps(value).decode())
+    data = orjson.dumps(value)
+    if b"<" not in data and b"INST]" not in data and b"TOOL" not in data:  # a tenth of the time of the expression
+        return None
+    match = CHAT_TOKEN.search(data.decode())
     return match[0] if match else None

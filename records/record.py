@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from trajsmith.records.canonical import content_hash
+from trajsmith.records.canonical import JsonObject, content_hash
 from trajsmith.records.errors import InputError
 
 Stored = TypeVar("Stored", bound=BaseModel)
@@ -53,10 +53,13 @@ class Record(FrozenModel):
                 the text names `where` and the first fault.
         """
         try:
-            record = cls.model_validate_json(line)
+            content = orjson.loads(line)
+            record = cls.model_validate(content)
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"{where}: (top): Invalid JSON: {error}") from error
         except ValidationError as error:
             raise InputError(f"{where}: {format_first_error(error)}") from error
-        if cls._id_of_line(line) != record.id:
+        if cls._compute_id(content) != record.id:
             raise InputError(
                 f"{where}: changed by hand: its content is not what {record.id} was made of; put back what stood "
                 "there, or start anew with --fresh"
@@ -64,12 +67,10 @@ class Record(FrozenModel):
         return record
 
     @classmethod
-    def _id_of_line(cls, line: bytes | str) -> str:
-        """Return the id that a line must have, also of a record of another version with other fields."""
-        content = orjson.loads(line)
-        for name in ("id", *cls.VOLATILE):
-            content.pop(name, None)
-        return f"{cls.PREFIX}_{content_hash(content, 16)}"
+    def _compute_id(cls, content: JsonObject) -> str:
+        """Return the id that the content of a line must have, also of a record of another version with other fields."""
+        named = {key: value for key, value in content.items() if key != "id" and key not in cls.VOLATILE}
+        return f"{cls.PREFIX}_{content_hash(named, 16)}"
 
 
 def read_stored(path: Path, model: type[Stored]) -> Stored:

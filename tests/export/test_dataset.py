@@ -170,10 +170,45 @@ def test_a_value_that_is_remembered_does_not_hide_a_bad_one():
 def test_memory_of_the_encoder_is_bounded():
     from datasets import Json
 
-    exact = LosslessEncoder(Json().decode_example, remembered=1000)
-    for number in range(500):
-        assert exact.value({"n": number}) == f'{{"n":{number}}}'
-    assert len(exact._kept) < 100
+    exact = LosslessEncoder(Json().decode_example)
+    tools = [{"name": "pay"}]
+    texts = exact.items(tools)
+    for number in range(5000):
+        assert exact.items([{"n": number}]) == [f'{{"n":{number}}}']
+        assert exact.items(tools) is texts, "what comes again stays"
+    assert len(exact._lists) <= 256
+
+
+def test_texts_and_small_integers_come_back_without_a_look():
+    from datasets import Json
+
+    text = "".join(chr(point) for point in range(0x30000) if not 0xD800 <= point < 0xE000)
+    value = {text: [text, "\\", '"', "a\\", None, True, 2**53 - 1, -(2**53) + 1, []]}
+    decoded = []
+
+    def decode(text: str) -> object:
+        decoded.append(text)
+        return Json().decode_example(text)
+
+    assert Json().decode_example(LosslessEncoder(decode).value(value)) == value
+    assert decoded == []
+
+
+def test_each_number_is_tried_once():
+    from datasets import Json
+
+    decoded = []
+
+    def decode(text: str) -> object:
+        decoded.append(text)
+        return Json().decode_example(text)
+
+    exact = LosslessEncoder(decode)
+    assert [exact.value({"price": 0.5}) for _ in range(9)] == ['{"price":0.5}'] * 9
+    assert decoded == ["0.5"]
+    for number in (0.0, -0.0, 1.84, 1e300, 2**53, 2**64 - 1, -(2**63)):
+        read = Json().decode_example(exact.value([number]))[0]
+        assert (read, type(read)) == (number, type(number))
 
 
 def test_numbers_are_respelled_until_they_are_exact():

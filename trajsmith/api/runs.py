@@ -11,13 +11,14 @@ from trajsmith.environments.blocking import EnvironmentSession, run_blocking
 from trajsmith.export import build_row
 from trajsmith.pipeline.config import ConfigInput, RunConfig, load_config, resolve_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
-from trajsmith.pipeline.format_export import iter_selected, load_pass_rates, load_stored_specs
+from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.hub_runs import open_run
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.pipeline.runner import check_ready, run_pipeline
+from trajsmith.pipeline.stored_specs import load_stored_specs
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import (
     EnvironmentSpec,

@@ -7,10 +7,10 @@ import orjson
 
 from trajsmith.evals import ATTEMPTS, UNMEASURED, measure_difficulty, read_attempts
 from trajsmith.pipeline.quotas import Cell, Quotas
-from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads, join_verdicts
+from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
-from trajsmith.records import InputError, JsonObject, StageSummary, Task, TaskHeader, Trajectory, Verdict, read_records
+from trajsmith.records import InputError, JsonObject, StageSummary, Task, Trajectory, read_records
 from trajsmith.verify.decontaminate import Decontaminator
 from trajsmith.verify.duplicates import DuplicateFilter
 from trajsmith.verify.evaluation_tasks import EvaluationTasks
@@ -139,13 +139,9 @@ class DatasetSelector:
             else:
                 self.surplus.add(name)
 
-    def judged(self) -> Iterator[tuple[TaskHeader, Trajectory, Verdict]]:
-        """The judged trajectories as they stand after the choice."""
-        for task, trajectory, verdict in join_verdict_heads(self.run):
-            reason = "enough" if trajectory.id in self.surplus else self.refused.get(trajectory.id, ("", ""))[0]
-            if reason:
-                verdict = verdict.model_copy(update={"accepted": False, "reasons": (f"not chosen: {reason}",)})
-            yield task, trajectory, verdict
+    def list_unselected(self) -> dict[str, str]:
+        """Return the accepted trajectories that are not in the dataset, with the reason."""
+        return {name: reason for name, (reason, _) in self.refused.items()} | dict.fromkeys(self.surplus, "enough")
 
     def card(self) -> str:
         """Return the section of the dataset card; empty if nothing was compared."""

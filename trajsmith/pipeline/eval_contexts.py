@@ -12,9 +12,9 @@ from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import contaminated_tasks
-from trajsmith.pipeline.format_export import load_stored_specs
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
+from trajsmith.pipeline.stored_specs import load_stored_specs
 from trajsmith.records import InputError, Task, read_records
 from trajsmith.train_grpo import GrpoConfig
 from trajsmith.usersim import UserFactory, build_user_factory

@@ -1,19 +1,22 @@
 """`trajsmith export --format`: single formats of a run, from its records alone; no environment is started."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Literal
 
-from trajsmith.environments.composite import CompositeLookup, compose_spec
 from trajsmith.evals import ATTEMPTS, measure_difficulty, read_attempts
 from trajsmith.export import FormatSettings, MultiFormatWriter
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
+from trajsmith.pipeline.export_chunks import ExportOrder
+from trajsmith.pipeline.export_engine import count_export_workers, export_parts
+from trajsmith.pipeline.export_plan import ExportPlan
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
+from trajsmith.pipeline.stored_specs import load_stored_specs
 from trajsmith.records import (
-    EnvironmentSpec,
     InputError,
     TaskHeader,
     Trajectory,
@@ -69,22 +72,26 @@ async def export_formats(
     config.export.split.check(specs)
     targets = {name: _target(run, name, out, len(names) > 1) for name in dict.fromkeys(names)}
     settings = FormatSettings(window=window or config.export.window)
-    first, wanted = next(iter(targets.values())), ACCEPTED[include]
-    rates = load_pass_rates(run)
+    rates, total = load_pass_rates(run), count_records(run.file(VERDICTS))
     matrix = MultiFormatWriter(
         targets, run.get_state, config.export.split, settings, config.export.rows_per_shard, rates
     )
-    bar_of = progress.stage("export", count_records(run.file(VERDICTS)), 0, 0)
     left_out = 0
-    with storage_boundary(first), matrix, bar_of as bar:
-        for task, trajectory, verdict in iter_selected(run) if records is None else records:
-            taken = records is not None or verdict.accepted in wanted
-            if taken:
+    with storage_boundary(next(iter(targets.values()))), matrix, progress.stage("export", total, 0, 0) as bar:
+        if records is not None:
+            for task, trajectory, verdict in records:
                 matrix.add(task, trajectory, verdict, specs[trajectory.environment])
-            else:
-                matrix.add_rejected(task, trajectory, verdict)
-                left_out += 1
-            bar.advance(dropped=not taken)
+                bar.advance()
+        else:
+            order = ExportOrder(matrix.targets, ACCEPTED[include])
+            rows = config.export.rows_per_shard
+            plan = ExportPlan(run, config.export.split, rows, load_unselected(run), rates, order.wanted)
+            parts = export_parts(plan, order, count_export_workers(config.engine, order, total))
+            async with aclosing(parts):
+                async for part in parts:
+                    matrix.add_written(part.rows)
+                    left_out += part.left_out
+                    bar.advance(part.left_out, part.written + part.left_out)
         if records is None:
             matrix.empty_reason = _explain_empty(include, left_out)
         else:
@@ -113,17 +120,6 @@ def iter_selected(run: RunDirectory) -> Iterator[tuple[TaskHeader, Trajectory, V
             reasons = (f"not chosen: {unselected[trajectory.id]}",)
             verdict = verdict.model_copy(update={"accepted": False, "reasons": reasons})
         yield task, trajectory, verdict
-
-
-def load_stored_specs(run: RunDirectory) -> CompositeLookup[EnvironmentSpec]:
-    """The environments that the run was made with, by name."""
-    files = (
-        path
-        for path in run.file("environments").glob("*.json")
-        if not path.name.endswith((".phrases.json", ".scenarios.json"))
-    )
-    specs = (EnvironmentSpec.model_validate(run.read_json(f"environments/{path.name}")) for path in sorted(files))
-    return CompositeLookup({spec.name: spec for spec in specs}, compose_spec)
 
 
 def load_pass_rates(run: RunDirectory) -> dict[str, dict[str, float]]:

@@ -30,8 +30,8 @@ EVERY_SECONDS = 10.0
 class StageBar(Protocol):
     """Progress of one stage."""
 
-    def advance(self, dropped: bool = False) -> None:
-        """One more input is committed."""
+    def advance(self, dropped: int = 0, count: int = 1) -> None:
+        """Tell that `count` more inputs are committed, `dropped` of them dropped."""
 
 
 class RunProgress(Protocol):
@@ -48,7 +48,7 @@ class NullProgress:
     def stage(self, title: str, total: int | None, done: int, dropped: int) -> Iterator[StageBar]:
         yield self
 
-    def advance(self, dropped: bool = False) -> None:
+    def advance(self, dropped: int = 0, count: int = 1) -> None:
         pass
 
 
@@ -79,8 +79,8 @@ class _PlainBar:
         self._dropped = dropped
         self._start = self._told = time.monotonic()
 
-    def advance(self, dropped: bool = False) -> None:
-        self._done += 1
+    def advance(self, dropped: int = 0, count: int = 1) -> None:
+        self._done += count
         self._dropped += dropped
         if time.monotonic() - self._told >= EVERY_SECONDS:
             self.tell("")
@@ -121,9 +121,9 @@ class _RichBar:
         self._task = task
         self._dropped = dropped
 
-    def advance(self, dropped: bool = False) -> None:
+    def advance(self, dropped: int = 0, count: int = 1) -> None:
         self._dropped += dropped
-        self._bars.update(self._task, advance=1, dropped=self._dropped)
+        self._bars.update(self._task, advance=count, dropped=self._dropped)
 
 
 class _Rate(ProgressColumn):

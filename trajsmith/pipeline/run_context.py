@@ -243,10 +243,15 @@ class RunContext:
 
     async def close(self) -> None:
         """Let go of the models and of the workers; safe to call twice."""
-        if self.workers is not None:
-            await self.workers.close()
+        await self.close_workers()
         if "registry" in vars(self):
             await self.registry.close()
+
+    async def close_workers(self) -> None:
+        """End the processes of stages; safe to call twice."""
+        workers, self.workers = self.workers, None
+        if workers is not None:
+            await workers.close()
 
     @cached_property
     def graph(self) -> ToolGraph:

@@ -8,27 +8,25 @@ from trajsmith.models.usage import summarize_usage
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.dataset_selection import DatasetSelector
 from trajsmith.pipeline.engine import summarize_stage
+from trajsmith.pipeline.export_plan import chain_content
 from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_counts import RunCounts
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS, RunDirectory
 from trajsmith.pipeline.stages import list_stages
 from trajsmith.pipeline.trace_import import IMPORT_ORDER, OUTSIDE, load_imported_files
 from trajsmith.records import (
     FaultSummary,
-    JudgeOpinion,
     JudgeSummary,
     StageSummary,
     Summary,
     Trajectory,
     UsageSummary,
     Verdict,
-    content_hash,
     count_records,
 )
-from trajsmith.verify.selection import NOT_THE_BEST
 
 SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
 """Roles whose words stand in the dataset."""
-NO_FAULT = "none"
 IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 FILES = {
     "sampled": CHAINS,
@@ -64,54 +62,28 @@ class RunTally:
         self.isolation = {name: place.source.isolation for name, place in sorted(context.places.items())}
         self.exported = 0
         self.refused: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()
-        self.environments: Counter[str] = Counter(dict.fromkeys(context.places, 0))
-        self.coverage = {
-            name: Counter({tool.name: 0 for tool in place.spec.tools}) for name, place in context.places.items()
-        }
-        self.accepted = self.turns = self.calls = 0
-        self.judge: Counter[str] = Counter()
-        self.faults: dict[str, Counter[str]] = {}
+        self.tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
+        self.counts = RunCounts(bool(config.play.faulty))
         self.content = ""
 
     def add(self, trajectory: Trajectory, verdict: Verdict) -> None:
-        if verdict.judge is not None:
-            self._add_opinion(verdict, verdict.judge)
-        if self.config.play.faulty:
-            self._add_fault(trajectory, verdict)
-        if not verdict.accepted:
-            self.rejected.update(verdict.reasons)
-            return
-        self.accepted += 1
-        self.content = content_hash([self.content, trajectory.id, verdict.id], 16)
-        self.environments[trajectory.environment] += 1
-        self.turns += len(trajectory.turns)
-        for event in trajectory.events:
-            self.calls += 1
-            environment, tool = self.home(trajectory.environment, event.tool)
-            if tool in self.coverage[environment]:
-                self.coverage[environment][tool] += 1
+        """Count one judged trajectory."""
+        self.counts.add(trajectory, verdict)
+        if verdict.accepted:
+            self.content = chain_content(self.content, trajectory.id, verdict.id)
 
-    def _add_fault(self, trajectory: Trajectory, verdict: Verdict) -> None:
-        """Count what became of a play: a task's second right play is accepted and not chosen, which is no rejection."""
-        injected = trajectory.injected or ()
-        counts = self.faults.setdefault(injected[0].kind if injected else NO_FAULT, Counter())
-        counts["plays"] += 1
-        rejected = not verdict.accepted and NOT_THE_BEST not in verdict.reasons
-        counts["rejected"] += rejected
-        messages = {trajectory.events[cut.event].message for cut in verdict.pruned}
-        counts["removed"] += not rejected and bool(injected) and {fault.message for fault in injected} <= messages
-
-    def _add_opinion(self, verdict: Verdict, opinion: JudgeOpinion) -> None:
-        silent = opinion.outcome == "undecided"
-        self.judge["asked"] += 1
-        self.judge["abstained"] += silent
-        self.judge["decided"] += opinion.decisive and not silent
-        self.judge["compared"] += not opinion.decisive
-        self.judge["agreed"] += not opinion.decisive and opinion.outcome == verdict.outcome
+    def _count_tools(self) -> dict[str, dict[str, int]]:
+        """Return the calls of each tool of each environment in accepted trajectories."""
+        coverage = {name: dict.fromkeys(tools, 0) for name, tools in sorted(self.tools.items())}
+        for (place, tool), calls in self.counts.used.items():
+            environment, name = self.home(place, tool)
+            if name in coverage[environment]:
+                coverage[environment][name] += calls
+        return coverage
 
     def summary(self, export_seconds: float | None = None, selector: DatasetSelector | None = None) -> Summary:
         """Return the counts; with an export stage only if there was an export."""
+        counts, environments = self.counts, dict.fromkeys(self.tools, 0)
         imported = bool(load_imported_files(self.run))
         files = IMPORT_FILES if imported else FILES
         funnel = {
@@ -119,7 +91,7 @@ class RunTally:
             for name, file in files.items()
             if file != VARIED or self.config.vary.on
         }
-        funnel |= {"accepted": self.accepted, "exported": self.exported}
+        funnel |= {"accepted": counts.accepted, "exported": self.exported}
         names = (*IMPORT_ORDER, "verify") if imported else list_stages(self.config)
         stages = [summarize_stage(self.run, name) for name in names]
         if selector is not None and selector.active:
@@ -128,7 +100,7 @@ class RunTally:
             stages.append(
                 StageSummary(
                     name="export",
-                    read=self.accepted,
+                    read=counts.accepted,
                     written=self.exported,
                     dropped=dict(self.refused),
                     seconds=round(export_seconds, 3),
@@ -143,18 +115,18 @@ class RunTally:
             spoken=self.config.language,
             stages=tuple(stages),
             funnel=funnel,
-            rejected=dict(self.rejected.most_common()),
-            environments=dict(sorted(self.environments.items())),
+            rejected=dict(sorted(counts.rejected.items(), key=lambda item: (-item[1], item[0]))),
+            environments=dict(sorted((environments | counts.environments).items())),
             isolation=self.isolation,
-            coverage={name: dict(counts) for name, counts in sorted(self.coverage.items())},
-            mean_turns=round(self.turns / self.accepted, 3) if self.accepted else 0.0,
-            mean_calls_per_turn=round(self.calls / self.turns, 3) if self.turns else 0.0,
+            coverage=self._count_tools(),
+            mean_turns=round(counts.turns / counts.accepted, 3) if counts.accepted else 0.0,
+            mean_calls_per_turn=round(counts.calls / counts.turns, 3) if counts.turns else 0.0,
             usage=usage,
             usage_by_role=by_role,
-            tokens_per_accepted=round(usage.tokens / self.accepted, 1) if self.accepted else 0.0,
-            cost_per_accepted=round(usage.cost / self.accepted, 6) if self.accepted else 0.0,
-            judge=JudgeSummary(**self.judge),
-            faults={kind: FaultSummary(**counts) for kind, counts in sorted(self.faults.items())},
+            tokens_per_accepted=round(usage.tokens / counts.accepted, 1) if counts.accepted else 0.0,
+            cost_per_accepted=round(usage.cost / counts.accepted, 6) if counts.accepted else 0.0,
+            judge=JudgeSummary(**counts.judge),
+            faults={kind: FaultSummary(**numbers) for kind, numbers in sorted(counts.faults.items())},
             content=self.content,
             wall_seconds=round(sum(stage.seconds for stage in stages), 3),
         )

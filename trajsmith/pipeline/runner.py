@@ -1,8 +1,8 @@
 """The pipeline, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report."""
 
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.dialogue_audit import AuditReport
 from trajsmith.pipeline.engine import ENGINES
+from trajsmith.pipeline.export_chunks import ExportOrder, PageEntry, serialize_place
+from trajsmith.pipeline.export_engine import count_export_workers, export_parts
+from trajsmith.pipeline.export_plan import ExportPlan, JudgedPlace, VerdictHead
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
@@ -41,7 +44,16 @@ from trajsmith.pipeline.trace_import import load_imported_files, run_imports
 from trajsmith.pipeline.worker_pool import distribute_stage
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.vary import VARIANTS
-from trajsmith.records import EnvironmentSpec, InputError, RunError, Summary, canonical_json, count_records
+from trajsmith.records import (
+    EnvironmentSpec,
+    InputError,
+    RunError,
+    Summary,
+    TaskHeader,
+    Trajectory,
+    canonical_json,
+    count_records,
+)
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
 from trajsmith.verify.dialogue_audit import AuditContext
 
@@ -69,7 +81,7 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
             if config.shard is not None:
                 return await _run_shard(run, context, progress)
             selector = await _run_rounds(run, context, progress)
-            return export_run(run, context, progress or NullProgress(), selector)
+            return await export_run(run, context, progress or NullProgress(), selector)
 
 
 async def _run_shard(run: RunDirectory, context: RunContext, progress: RunProgress | None) -> Summary:
@@ -225,7 +237,7 @@ async def _run_stages(
         context.code_checks.close()
 
 
-def export_run(
+async def export_run(
     run: RunDirectory,
     context: RunContext,
     progress: RunProgress,
@@ -247,44 +259,53 @@ def export_run(
     config, start = context.config, time.monotonic()
     selector = selector or DatasetSelector(run, context)
     _choose(run, selector)
+    await context.close_workers()
     settings = config.export
     settings.split.check(context.places)
     specs = {name: place.spec for name, place in sorted(context.places.items())}
     tally, total = RunTally(run, config, context), count_records(run.file(VERDICTS))
-    folder, audit = run.file(GALLERY), AuditReport() if audited else None
-    browser = ConversationBrowser(folder, config.name, prefix=0) if total <= settings.pages else None
-    compared = AUDITED_VARIETY if audited else VARIETY_SAMPLE
-    report = ReportBuilder(list(specs.values()), settings.gallery, browser, compared)
-    target = run.file("dataset")
+    audit = AuditReport() if audited else None
+    pages = total <= settings.pages
+    report = ReportBuilder(list(specs.values()), settings.gallery, AUDITED_VARIETY if audited else VARIETY_SAMPLE)
+    target, rates = run.file("dataset"), load_pass_rates(run)
     targets = {MAIN: target} | {name: run.file(f"exports/{name}") for name in settings.formats if name != MAIN}
     matrix = MultiFormatWriter(
-        targets,
-        context.state,
-        settings.split,
-        FormatSettings(window=settings.window),
-        settings.rows_per_shard,
-        load_pass_rates(run),
+        targets, context.state, settings.split, FormatSettings(window=settings.window), settings.rows_per_shard, rates
     )
+    order = ExportOrder(matrix.targets, (True,), True, bool(config.play.faulty), pages, run.again)
+    shown: dict[str, bytes] = {}
+    """Entries of the pages, by id."""
+
+    def consider(head: VerdictHead, place: JudgedPlace) -> None:
+        def make_entry() -> bytes:
+            return shown.get(head.trajectory_id) or serialize_place(run, place)
+
+        report.offer(head.environment, bool(place.accepted), head.trajectory_id, make_entry)
+
+    plan = ExportPlan(
+        run, settings.split, settings.rows_per_shard, selector.list_unselected(), rates, order.wanted,
+        AUDITED_VARIETY if audited else VARIETY_SAMPLE, consider,
+    )  # fmt: skip
+    entries: list[PageEntry] = []
+    parts = export_parts(plan, order, count_export_workers(config.engine, order, total), _audit_into(audit, context))
     with storage_boundary(target, run.again), matrix:
-        with progress.stage("export dataset", total, 0, 0) as bar, browser or nullcontext():
-            for task, trajectory, verdict in selector.judged():
-                if verdict.accepted:
-                    place = context.place(trajectory.environment)
-                    matrix.add(task, trajectory, verdict, place.spec)
-                    if audit is not None:
-                        whole = task.whole()
-                        state = context.state(whole.initial_state)
-                        audit.add_dialogue(AuditContext(whole, trajectory, place.spec, place.wording, state))
-                else:
-                    matrix.add_rejected(task, trajectory, verdict)
-                tally.add(trajectory, verdict)
-                report.add(task, trajectory, verdict)
-                bar.advance(dropped=not verdict.accepted)
+        with progress.stage("export dataset", total, 0, 0) as bar:
+            async with aclosing(parts):
+                async for part in parts:
+                    matrix.add_written(part.rows)
+                    report.merge(part.report)
+                    tally.counts.merge(part.counts)
+                    entries += part.entries
+                    bar.advance(part.left_out, part.written + part.left_out)
+        shown.update((entry.trajectory_id, entry.data) for entry in entries)
+        if pages:
+            _write_pages(run, config.name, entries)
+        tally.content = plan.content
         dataset = matrix.writers[MAIN]
         tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
         summary = tally.summary(time.monotonic() - start, selector)
-        if browser is None and _is_outdated(run):
-            write_overview(folder, config.name, report.groups, f"trajsmith report {run.path} --all")
+        if not pages and _is_outdated(run):
+            write_overview(run.file(GALLERY), config.name, report.counts.groups, f"trajsmith report {run.path} --all")
         faults = DialogueFaults(audit.rows, audit.faults, audit.faulty_rows) if audit is not None else None
         report.write(summary, run.file("report.html"), faults, f"{GALLERY}/{INDEX}")
         run.write_json("summary.json", summary.model_dump(mode="json"))
@@ -296,8 +317,27 @@ def export_run(
                 f"{dataset.rows} of {config.accept.count} rows could be written ({refused}); ask for as many more with "
                 f"trajsmith resume {run.path} --set accept.count=..."
             )
-        _describe(dataset, config, summary, list(specs.values()), report.statistics, selector.card())
+        _describe(dataset, config, summary, list(specs.values()), report.counts.statistics, selector.card())
     return summary
+
+
+def _audit_into(audit: AuditReport | None, context: RunContext) -> Callable[[TaskHeader, Trajectory], None] | None:
+    """Return what counts the faults of language of one dialogue; None without an audit."""
+    if audit is None:
+        return None
+
+    def count(head: TaskHeader, trajectory: Trajectory) -> None:
+        task, place = head.whole(), context.place(trajectory.environment)
+        audit.add_dialogue(AuditContext(task, trajectory, place.spec, place.wording, context.state(task.initial_state)))
+
+    return count
+
+
+def _write_pages(run: RunDirectory, name: str, entries: Iterable[PageEntry]) -> None:
+    """Write the pages of all conversations, in the order of the run."""
+    with ConversationBrowser(run.file(GALLERY), name, prefix=0) as browser:
+        for entry in sorted(entries):
+            browser.add_entry(entry.group, entry.trajectory_id, entry.data)
 
 
 def _nothing(summary: Summary, tally: RunTally) -> str:
@@ -305,7 +345,7 @@ def _nothing(summary: Summary, tally: RunTally) -> str:
     if not tally.refused:
         return f"no trajectory was accepted ({find_main_reason(summary)})"
     reasons = ", ".join(f"{reason}: {number}" for reason, number in tally.refused.most_common(3))
-    return f"none of {tally.accepted} accepted trajectories could be exported ({reasons})"
+    return f"none of {tally.counts.accepted} accepted trajectories could be exported ({reasons})"
 
 
 def _choose(run: RunDirectory, selector: DatasetSelector) -> None:
@@ -349,7 +389,7 @@ async def export_again(run: RunDirectory, progress: RunProgress, audited: bool =
     run.again = SAME_COMMAND
     with run.lock():
         context = await RunContext.open(load_config(run.config_path), run)
-        return export_run(run, context, progress, audited=audited)
+        return await export_run(run, context, progress, audited=audited)
 
 
 async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:

@@ -1,8 +1,9 @@
 """Wall time, money and storage of a large run, from what a finished pilot of the same configuration took.
 
 Every stage costs what it cost the pilot for each accepted trajectory. Stages that compute share the cores of all nodes;
-stages in which models speak, one driver on each node with the pilot's concurrency; drawing chains and the export are
-one process. What the endpoints of models can bear is not known here: a pilot at the wanted load measures it.
+stages in which models speak, one driver on each node with the pilot's concurrency; drawing chains is one process, and
+the export shares the cores of one node. What the endpoints of models can bear is not known here: a pilot at the wanted
+load measures it.
 """
 
 from pathlib import Path
@@ -14,8 +15,10 @@ from trajsmith.pipeline.runner import find_roles
 from trajsmith.records import FrozenModel, InputError, Summary
 
 SUMMARY = "summary.json"
-ONE_PROCESS = ("sample", "select", "export")
+ONE_PROCESS = ("sample", "select")
 """Stages that no worker shares."""
+ONE_NODE = ("export",)
+"""Stages whose workers are on the machine of the driver."""
 START_SECONDS = 4.0
 """Start of a driver and of its workers: imports, environments, the graph."""
 NOT_STORED = ("gallery", "report.html", "cache")
@@ -84,7 +87,9 @@ def plan_scale(pilot: RunDirectory, count: int, nodes: int, cores: int) -> Scale
     stages = []
     for stage in summary.stages:
         spoken = any(config.roles.of(role).model != SCRIPTED for role in find_roles((stage.name,)))
-        parallel = 1 if stage.name in ONE_PROCESS else nodes if spoken else nodes * cores
+        parallel = nodes if spoken else nodes * cores
+        if stage.name in (*ONE_PROCESS, *ONE_NODE):
+            parallel = cores if stage.name in ONE_NODE else 1
         seconds = stage.seconds * factor
         stages.append(
             StagePlan(name=stage.name, core_seconds=seconds, wall_seconds=seconds / parallel, parallel=parallel)

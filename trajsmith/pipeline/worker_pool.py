@@ -27,11 +27,14 @@ ITEMS_PER_WORKER = 150
 MOST_DEATHS = 3
 """Workers that may die over one input before the run stops."""
 CLOSE_SECONDS = 10.0
+STAGES = "trajsmith.pipeline.worker_process"
 BOOT = (
     "import gc, sys, json; sys.path[:] = json.loads(sys.argv[1]); gc.disable(); "
-    "from trajsmith.pipeline.worker_process import main; gc.enable(); main(sys.argv[2:])"
+    "from importlib import import_module; main = import_module(sys.argv[2]).main; gc.enable(); main(sys.argv[3:])"
 )
-"""Program of a worker. Imports make objects that stay: to look for garbage among them is a tenth of their CPU."""
+"""Program of a worker, whose module is an argument.
+
+Imports make objects that stay: to look for garbage among them is a tenth of their CPU."""
 
 
 class StageExecutor(Protocol):
@@ -114,10 +117,12 @@ class WorkerPool:
         run: Run directory.
         count: Worker processes.
         concurrency: Inputs that one worker works on at a time, which matters where environments make it wait.
+        program: Module whose `main` is the worker.
     """
 
-    def __init__(self, run: Path, count: int, concurrency: int) -> None:
+    def __init__(self, run: Path, count: int, concurrency: int, program: str = STAGES) -> None:
         self.count = count
+        self._program = program
         self._run = run
         self._concurrency = concurrency
         self._workers: list[_Worker] = []
@@ -169,7 +174,7 @@ class WorkerPool:
                 await worker.process.stdin.drain()
 
     async def _start(self) -> _Worker:
-        arguments = [str(self._run), str(self._concurrency)]
+        arguments = [self._program, str(self._run), str(self._concurrency)]
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", BOOT, orjson.dumps(sys.path).decode(), *arguments,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,

@@ -1,12 +1,6 @@
-"""A worker process of the local engine: reads inputs of stages from a pipe, works on them, writes the outcomes.
-
-The worker ends when the pipe is closed,
-so that it outlives no driver, however that died. What code prints goes to standard error.
-"""
+"""The worker of stages that compute: opens the environments of a run once and works on inputs."""
 
 import asyncio
-import os
-import sys
 from pathlib import Path
 
 from trajsmith.pipeline.engine import attempt_work
@@ -14,11 +8,9 @@ from trajsmith.pipeline.raw_records import load_item, name_item
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import make_stages
-from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest, pack_frame, read_frame
-from trajsmith.records import InputError, RecordDropped, TrajsmithError, reduce_gc_frequency
-
-READ_AHEAD = 1 << 20
-"""Bytes that are read from the pipe before work is taken from it."""
+from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest
+from trajsmith.pipeline.worker_serving import run_worker
+from trajsmith.records import InputError, RecordDropped, TrajsmithError
 
 
 class StageWorker:
@@ -59,47 +51,7 @@ class StageWorker:
         await self._context.close()
 
 
-async def serve_requests(path: Path, concurrency: int, incoming: int, outgoing: int) -> None:
-    """Work on what comes over one pipe and answer over the other, until the first is closed."""
-    try:
-        worker = await StageWorker.open(path, concurrency)
-    except TrajsmithError as error:
-        _write(outgoing, WorkOutcome(-1, "input_error", text=str(error)))
-        return
-    reader = asyncio.StreamReader(limit=READ_AHEAD)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", 0))
-    running: set[asyncio.Task[None]] = set()
-
-    async def answer(request: WorkRequest) -> None:
-        _write(outgoing, await worker.attempt(request))
-
-    try:
-        while (frame := await read_frame(reader)) is not None:
-            task = asyncio.create_task(answer(WorkRequest(*frame)))
-            running.add(task)
-            task.add_done_callback(running.discard)
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        await worker.close()
-
-
-def _write(handle: int, outcome: WorkOutcome) -> None:
-    data = memoryview(pack_frame(outcome))
-    while data:
-        data = data[os.write(handle, data) :]
-
-
 def main(arguments: list[str]) -> None:
     """Serve one run; the arguments are the run directory and how many inputs are worked on at a time."""
     path, concurrency = arguments
-    incoming, outgoing = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    reduce_gc_frequency()
-    try:
-        asyncio.run(serve_requests(Path(path), int(concurrency), incoming, outgoing))
-    except BrokenPipeError:  # the driver is gone
-        sys.exit(1)
+    run_worker(lambda: StageWorker.open(Path(path), int(concurrency)))
