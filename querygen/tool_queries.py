@@ -15,7 +15,7 @@ _CLAUSE = re.compile(
     r"(?:(?<!\W)\W+|\W)\b(?:that|which|who|whose|what|so|whether|if|where|when|how)\b.*", re.IGNORECASE
 )
 _VAGUE = re.compile(
-    r"\b(?:what|which|who|where|when|whether|if|how|its|nobody|somebody|there|here|it|them|you|me|is|are|was|were|has"
+    r"\b(?:that|what|which|who|where|when|whether|if|how|its|nobody|somebody|there|here|it|them|you|me|is|are|was|were|has"
     r"|have|had|can|need)\b",
     re.IGNORECASE,
 )
@@ -28,6 +28,8 @@ _LIGHT_VERBS = word_set("see look go get take put bring do make have give sort d
 """Verbs that mean something only with their particle: "see to the card", "go over the orders"."""
 _READS = word_set("get show read fetch retrieve")
 """Verbs of a name that nobody types."""
+_CAUSATIVES = word_set("get have let")
+"""First words of phrases in which somebody else does it: "get ticket opened"."""
 FEWEST_WORDS, LONGEST = 2, 50
 """Words of a query that say something, and letters after which a phrase from a description is cut."""
 
@@ -78,7 +80,7 @@ def _propose_queries(tool: ToolSpec, wording: Wording, rng: random.Random) -> It
     spoken = wording.tool(tool.name).narrate if get_language().code == "en" else ()
     named = _name_in_words(tool)
     topic = {singularize(word) for word in _list_content(named)}
-    own = [text for text in map(_strip_articles, spoken) if _says_enough(text)]
+    own = [text for text in map(_strip_articles, spoken) if _says_enough(text) and text.split()[0] not in _CAUSATIVES]
     phrases = [text for text in own if topic & {singularize(word) for word in _list_content(text)}]
     if phrases and rng.random() < OWN_WORDS:
         yield rng.choice(phrases)

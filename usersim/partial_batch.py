@@ -105,7 +105,8 @@ class PartialBatchAgent(VariantAgent):
             row = self._identified_rows(member.call)[name]
             drafts = [writer.name_row(name, row) for _ in range(NAMINGS)]
             called = [value for value in member.told if any(is_value_mentioned(text, value) for text in drafts)]
-            named = any(isinstance(value, str) and is_value_mentioned(because, value) for value in called)
+            longest = max((value for value in called if isinstance(value, str)), key=len, default="")
+            named = bool(longest) and is_value_mentioned(because, longest)
             distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in called)]
             reasons.setdefault(because, []).extend([] if named else (distinct or drafts)[:1])
         refusals = load_refusals()
@@ -114,7 +115,8 @@ class PartialBatchAgent(VariantAgent):
         if len(telling) > 1:  # one sentence for all things that their reasons name
             reasons = {"; ".join(telling): [], **{because: names for because, names in reasons.items() if names}}
         several = len(telling) > 1
-        for because, names in reasons.items():
+        for reason, names in reasons.items():
+            because = reason.partition("; ")[0] if self.has_told and names else reason  # the rule was told before
             if self.has_told:
                 patterns = refusals.left_again if names else refusals.left_again_reason
             elif self.twist.visible:

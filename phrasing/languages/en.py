@@ -244,8 +244,8 @@ _AGENT = AgentSentences(
     ),
     grave=re.compile(
         r"\b(?:(?:in|to|into) (?:the )?hospital|funeral|passed away|(?:having|have) (?:surgery|an operation)"
-        r"|an accident|badly ill|seriously ill|broke(?:n)? (?:my|his|her) (?:leg|arm|ankle|wrist|foot|hip)"
-        r"|intensive care)\b",
+        r"|an accident|down with the flu|badly ill|seriously ill|intensive care"
+        r"|broke(?:n)? (?:my|his|her) (?:leg|arm|ankle|wrist|foot|hip))\b",
         re.IGNORECASE,
     ),
     sympathy=("I'm so sorry to hear that.", "I'm very sorry to hear that.", "Oh no, I'm sorry to hear that."),

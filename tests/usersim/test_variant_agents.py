@@ -225,17 +225,23 @@ def test_a_question_on_a_batch_tells_what_comes_back_for_each_thing():
 
 @pytest.mark.parametrize(
     ("because", "named"),
-    [("Club fixtures can only be read", True), ("the order of 1 May 2026 is over", False)],
+    [
+        ("Club fixtures can only be read", True),
+        ("the order of 1 May 2026 is over", False),
+        ("Klein organises it", True),  # who stands in a name is no name
+    ],
 )
 def test_what_could_not_be_done_is_named_by_what_it_is_called(because, named):
     """ "One of them couldn't be done: Club fixtures can only be read." does not say which."""
     source = FromOutput(call=0, path="$.result[*].order_id")
     call = cancel("O1").model_copy(update={"provenance": {"order_id": source}})
-    member = SimpleNamespace(call=call, because=because, told=(DAYS["O1"], "Club fixtures"))
+    member = SimpleNamespace(call=call, because=because, told=(DAYS["O1"], "Club fixtures", "Klein"))
     agent = build_agent(ORDERS, {"act": "batch", "refused": (member,), "visible": False})
     agent.has_told = False
     said = PartialBatchAgent._describe_left_out(agent)
     assert ("the order from 1 May 2026" in said) is named and because in said
+    member.because, agent.has_told = "it's over; what is over stays as it is", True
+    assert "stays" not in PartialBatchAgent._describe_left_out(agent), "the rule was told before"
 
 
 def test_of_two_steps_each_tells_its_own_result_and_the_last_one_what_is_left():
