@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from chatting import board, request, settings, usage_lines
+from pydantic import BaseModel
 
 from trajsmith.models.failures import FailedAttempt, HttpErrorResponse
 from trajsmith.models.openai_server import OpenAIProvider
 from trajsmith.models.serialization import MOST_TOKENS, parse_reply, parse_usage
 from trajsmith.models.settings import Price
+from trajsmith.models.structured import parse_answer
 from trajsmith.models.usage import compute_cost
 from trajsmith.records import ModelFault, RecordDropped, canonical_json
 from trajsmith.usersim.call_resolution import resolve_inner_call
@@ -250,3 +252,11 @@ def test_a_number_of_a_call_inside_a_call_can_be_stored() -> None:
 def test_recorded_arguments_that_nest_deeply_drop_their_dialogue() -> None:
     with pytest.raises(RecordDropped, match="nested deeper than 100 levels"):
         parse_arguments(DEEP, "f")
+
+
+def test_an_answer_that_nests_deeply_is_none() -> None:
+    class Answer(BaseModel):
+        value: dict[str, Any]
+
+    with pytest.raises(ValueError, match="nests deeper than 100 levels"):
+        parse_answer(json.dumps({"value": json.loads(DEEP)}), Answer)
