@@ -53,6 +53,7 @@ SUITES = {
         "tests/environments/mcp/test_mcp_hostile.py",
     ],
     "clients of a served environment": ["tests/environments/serving"],
+    "arguments to bundled environments": ["tests/environments/library/test_hostile_arguments.py"],
 }
 
 

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 
 from trajsmith.environments.schema_patterns import SchemaValidator, compile_schema
 from trajsmith.environments.schemas import tidy_schema
-from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue, to_one_line
+from trajsmith.records import (
+    DEEPEST_JSON,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    JsonValue,
+    is_too_deep,
+    to_one_line,
+)
 
-DEEPEST = 100
 LONGEST_FAULT = 500
 """Characters of what is wrong with a value, which is repeated in it."""
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
@@ -26,8 +33,8 @@ def validate_schema(schema: JsonObject, where: str) -> JsonObject:
     from jsonschema.validators import validator_for
 
     where = f"{where} is no valid JSON Schema"
-    if _measure_depth(schema) > DEEPEST:
-        raise InputError(f"{where}: nested deeper than {DEEPEST} levels")
+    if is_too_deep(schema):
+        raise InputError(f"{where}: nested deeper than {DEEPEST_JSON} levels")
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
@@ -39,20 +46,6 @@ def validate_schema(schema: JsonObject, where: str) -> JsonObject:
     if circle:
         raise InputError(f"{where}: $ref {circle!r} leads back to itself, so that nothing can be checked by it")
     return tidy_schema(schema)
-
-
-def _measure_depth(value: JsonValue) -> int:
-    """Return the levels of objects and lists inside each other; counting stops beyond `DEEPEST`."""
-    level, depth = [value], 0
-    while level and depth <= DEEPEST:
-        depth += 1
-        level = [
-            child
-            for one in level
-            for child in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
-            if isinstance(child, dict | list)
-        ]
-    return depth
 
 
 def _find_circle(schema: JsonObject) -> str | None:

@@ -7,13 +7,14 @@ import orjson
 from trajsmith.models.failures import FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, FinishReason, MalformedCall, Usage
 from trajsmith.models.settings import ModelSettings
-from trajsmith.records import FunctionCall, JsonObject, Message, ToolCall
+from trajsmith.records import DEEPEST_JSON, FunctionCall, JsonObject, Message, ToolCall, is_too_deep
 
 JSON_WORDS = (
     "Answer with one JSON value that satisfies this JSON Schema. Write nothing before it and nothing after it, "
     "and no code fence.\n\n"
 )
 
+TOO_DEEP = f"the arguments nest deeper than {DEEPEST_JSON} levels"
 MOST_VALUES = 1_000_000
 """Values in the JSON of a reply; each costs some 60 bytes of memory."""
 MOST_TOKENS = 10**9
@@ -138,6 +139,8 @@ def parse_tool_calls(raw_calls: Any) -> tuple[list[ToolCall], list[MalformedCall
 
 def parse_tool_call(identity: str, name: Any, arguments: Any) -> ToolCall | MalformedCall:
     """Parse one call of a model: its arguments must be a JSON object, as text or as an object."""
+    if not isinstance(arguments, str) and is_too_deep(arguments):
+        return MalformedCall(id=identity, name=name if isinstance(name, str) else "", text="", error=TOO_DEEP)
     text = arguments if isinstance(arguments, str) else "" if arguments is None else orjson.dumps(arguments).decode()
     if not isinstance(name, str) or not name:
         return MalformedCall(id=identity, name="", text=text, error="the call names no tool")
@@ -147,6 +150,8 @@ def parse_tool_call(identity: str, name: Any, arguments: Any) -> ToolCall | Malf
         return MalformedCall(id=identity, name=name, text=text, error=f"the arguments are no JSON: {error}")
     if not isinstance(parsed, dict):
         return MalformedCall(id=identity, name=name, text=text, error="the arguments are no JSON object")
+    if is_too_deep(parsed):
+        return MalformedCall(id=identity, name=name, text=text, error=TOO_DEEP)
     return ToolCall(id=identity, function=FunctionCall(name=name, arguments=parsed))
 
 

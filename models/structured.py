@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from trajsmith.models.model import ChatModel, ChatReply, ChatRequest
-from trajsmith.records import JsonObject, Message, ModelFault, format_first_error
+from trajsmith.records import DEEPEST_JSON, JsonObject, Message, ModelFault, format_first_error, is_too_deep
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -68,6 +68,9 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
             value = orjson.loads(part)
         except orjson.JSONDecodeError as error:
             fault = fault or ValueError(f"this is no JSON: {error}")
+            continue
+        if is_too_deep(value):
+            fault = fault or ValueError(f"it nests deeper than {DEEPEST_JSON} levels")
             continue
         try:
             return answer.model_validate(value)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trajsmith.records.bounded_templates import walk_tree
     from trajsmith.records.bounds import LONGEST_NAME, PlainName, Seed
     from trajsmith.records.canonical import (
+        DEEPEST_JSON,
         JsonObject,
         JsonValue,
         canonical_json,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         content_hash,
         derive_seed,
         hash_bytes,
+        is_too_deep,
     )
     from trajsmith.records.chain import Chain, Dependency
     from trajsmith.records.chat_tokens import find_chat_token
@@ -126,8 +128,8 @@ _NAMES = {
     "attempt": "Difficulty ScoredPlay SolverAttempt",
     "bounds": "LONGEST_NAME PlainName Seed",
     "canonical": (
-        "JsonObject JsonValue canonical_json compute_entry_weight compute_part_digest compute_parts_digest "
-        "compute_state_digest compute_table_digest content_hash derive_seed hash_bytes"
+        "DEEPEST_JSON JsonObject JsonValue canonical_json compute_entry_weight compute_part_digest "
+        "compute_parts_digest compute_state_digest compute_table_digest content_hash derive_seed hash_bytes is_too_deep"
     ),
     "bounded_templates": "walk_tree",
     "chain": "Chain Dependency",
@@ -173,6 +175,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 
 __all__ = [
     "CALL_TOOL",
+    "DEEPEST_JSON",
     "DIRECTORY_TOOLS",
     "LIST_TOOLS",
     "LONGEST_NAME",
@@ -291,6 +294,7 @@ __all__ = [
     "format_first_error",
     "hash_bytes",
     "install_command",
+    "is_too_deep",
     "known_secrets",
     "list_answer_facts",
     "list_program_plugins",

@@ -11,6 +11,8 @@ JsonValue = Any
 JsonObject = dict[str, Any]
 
 _SORTED = orjson.OPT_SORT_KEYS
+DEEPEST_JSON = 100
+"""Levels of objects and lists inside each other in data of others; writers of JSON give up beyond 250."""
 
 
 def canonical_json(value: JsonValue) -> bytes:
@@ -23,6 +25,20 @@ def canonical_json(value: JsonValue) -> bytes:
         return orjson.dumps(value, option=_SORTED)
     except (TypeError, orjson.JSONEncodeError) as error:
         raise InputError(f"not JSON data: {error}") from error
+
+
+def is_too_deep(value: JsonValue) -> bool:
+    """Return True if objects and lists stand inside each other on more than `DEEPEST_JSON` levels."""
+    level, depth = [value], 0
+    while level and depth <= DEEPEST_JSON:
+        depth += 1
+        level = [
+            child
+            for one in level
+            for child in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+            if isinstance(child, dict | list)
+        ]
+    return depth > DEEPEST_JSON
 
 
 def content_hash(value: JsonValue, length: int = 32) -> str:

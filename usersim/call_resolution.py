@@ -1,16 +1,18 @@
 """Resolution of calls in messages: malformed ones, the two-level mode (AWM A.4), tools that a search has to find."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import orjson
 
 from trajsmith.environments import ToolResult
 from trajsmith.models import MalformedCall
 from trajsmith.phrasing import ToolIndex
 from trajsmith.records import (
     CALL_TOOL,
+    DEEPEST_JSON,
     LIST_TOOLS,
     SEARCH_TOOLS,
     TWO_LEVEL,
@@ -19,6 +21,7 @@ from trajsmith.records import (
     Task,
     ToolCall,
     canonical_json,
+    is_too_deep,
 )
 from trajsmith.records.trajectory import MALFORMED, NOT_SHOWN
 
@@ -113,11 +116,13 @@ def resolve_inner_call(arguments: JsonObject) -> ResolvedCall:
     if not isinstance(tool, str) or not tool:
         return _build_refusal(CALL_TOOL, "tool_name is missing")
     try:
-        inner = json.loads(inner_arguments) if isinstance(inner_arguments, str) else inner_arguments
+        inner = orjson.loads(inner_arguments) if isinstance(inner_arguments, str) else inner_arguments
     except ValueError as error:
         return _build_refusal(tool, f"arguments are not JSON: {error}. You wrote: {str(inner_arguments)[:SHOWN]}")
     if not isinstance(inner, dict):
         return _build_refusal(tool, "arguments must be a JSON object")
+    if is_too_deep(inner):
+        return _build_refusal(tool, f"arguments nest deeper than {DEEPEST_JSON} levels")
     return ResolvedCall(tool, inner)
 
 

@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 from chatting import board, request, settings, usage_lines
+from pydantic import BaseModel
 
 from trajsmith.models.failures import FailedAttempt, HttpErrorResponse
 from trajsmith.models.openai_server import OpenAIProvider
-from trajsmith.models.serialization import MOST_TOKENS, parse_usage
+from trajsmith.models.serialization import MOST_TOKENS, parse_reply, parse_usage
 from trajsmith.models.settings import Price
+from trajsmith.models.structured import parse_answer
 from trajsmith.models.usage import compute_cost
-from trajsmith.records import ModelFault
+from trajsmith.records import ModelFault, RecordDropped, canonical_json
+from trajsmith.usersim.call_resolution import resolve_inner_call
+from trajsmith.verify.traces.messages import parse_arguments
 
 KEY = "sk/abc+def=ghi<jkl>"
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "hi"}}]}
@@ -211,3 +215,48 @@ class _BatchAnswers:
                 {"id": "f1", "object": "file", "bytes": 1, "created_at": 1, "filename": "x", "purpose": "batch"}
             )
         return respond(BATCH)
+
+
+DEEP = '{"a":' * 300 + "1" + "}" * 300
+
+
+@pytest.mark.parametrize("arguments", [DEEP, json.loads(DEEP), '{"a": [' + "[" * 900 + "]" * 900 + "]}"])
+def test_a_call_whose_arguments_nest_deeply_is_malformed_and_can_be_stored(arguments: Any) -> None:
+    function = {"name": "f", "arguments": arguments}
+    message = {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+    reply = parse_reply(json.dumps({"choices": [{"message": message}]}).encode())
+    assert not reply.message.tool_calls
+    assert [call.error for call in reply.malformed] == ["the arguments nest deeper than 100 levels"]
+    assert reply.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (DEEP, "nest deeper than 100 levels"),
+        ('{"a": NaN}', "not JSON"),
+        ('{"a": "\\ud800"}', "not JSON"),
+        ("[" * 5000, "not JSON"),
+    ],
+)
+def test_a_call_inside_a_call_is_read_as_strictly(arguments: str, says: str) -> None:
+    refused = resolve_inner_call({"tool_name": "f", "arguments": arguments})
+    assert refused.result is not None and says in str(refused.result.content)
+
+
+def test_a_number_of_a_call_inside_a_call_can_be_stored() -> None:
+    call = resolve_inner_call({"tool_name": "f", "arguments": '{"a": 1' + "0" * 40 + "}"})
+    assert canonical_json(call.arguments) == b'{"a":1e+40}'
+
+
+def test_recorded_arguments_that_nest_deeply_drop_their_dialogue() -> None:
+    with pytest.raises(RecordDropped, match="nested deeper than 100 levels"):
+        parse_arguments(DEEP, "f")
+
+
+def test_an_answer_that_nests_deeply_is_none() -> None:
+    class Answer(BaseModel):
+        value: dict[str, Any]
+
+    with pytest.raises(ValueError, match="nests deeper than 100 levels"):
+        parse_answer(json.dumps({"value": json.loads(DEEP)}), Answer)

@@ -5,7 +5,16 @@ from typing import Any
 
 import orjson
 
-from trajsmith.records import FunctionCall, JsonObject, Message, RecordDropped, ToolCall, TraceCall
+from trajsmith.records import (
+    DEEPEST_JSON,
+    FunctionCall,
+    JsonObject,
+    Message,
+    RecordDropped,
+    ToolCall,
+    TraceCall,
+    is_too_deep,
+)
 
 MAX_TEXT_LENGTH = 1_000_000
 """Characters of one message; a longer one is no dialogue that anybody would train on."""
@@ -26,6 +35,8 @@ def parse_arguments(value: Any, tool: str) -> JsonObject:
             raise RecordDropped("arguments_not_json", f"{tool}: {error.msg}") from error
     if not isinstance(value, dict):
         raise RecordDropped("arguments_not_json", f"{tool}: {type(value).__name__} in place of an object")
+    if is_too_deep(value):
+        raise RecordDropped("arguments_not_json", f"{tool}: nested deeper than {DEEPEST_JSON} levels")
     return value
 
 
