@@ -1,8 +1,9 @@
 """Wall time, money and storage of a large run, from what a finished pilot of the same configuration took.
 
 Every stage costs what it cost the pilot for each accepted trajectory. Stages that compute share the cores of all nodes;
-stages in which models speak, one driver on each node with the pilot's concurrency; drawing chains is one
-process, and the export shares the cores of one node. What the endpoints of models can bear is not known here: a pilot at the wanted load measures it.
+stages in which models speak, one driver on each node with the pilot's concurrency; drawing chains is one process, and
+the export shares the cores of one node. What the endpoints of models can bear is not known here: a pilot at the wanted
+load measures it.
 """
 
 from pathlib import Path
