@@ -74,7 +74,7 @@ def refine_scores(
         if y.any() and not y.all():
             areas[name] = float((x[y][:, None] > x[~y]).mean() + 0.5 * (x[y][:, None] == x[~y]).mean())
         others = [other for other in names if family(other) != family(name)]
-        weight, shift, scale = _weigh([(sets[o], scores[o], rows[o], odds[o]) for o in others])
+        weight, shift, scale = weigh_odds([(sets[o], scores[o], rows[o], odds[o]) for o in others])
         prior = np.log(scores[name] / (1 - scores[name]))
         moved = prior.copy()
         moved[rows[name]] += weight * (odds[name] - shift) / scale
@@ -82,7 +82,7 @@ def refine_scores(
     return refined, areas
 
 
-def _weigh(parts: list[tuple[LinkSet, Any, Any, Any]]) -> tuple[float, float, float]:
+def weigh_odds(parts: list[tuple[LinkSet, Any, Any, Any]]) -> tuple[float, float, float]:
     """Return the weight of the model's odds, and their mean and spread."""
     odds = np.concatenate([part[3] for part in parts])
     score = np.concatenate([score[rows] for _, score, rows, _ in parts])

@@ -3,6 +3,7 @@
     python benchmarks/edges.py                      # tables; --curves FILE.svg draws precision and recall
     python benchmarks/edges.py --embedding MODEL    # the ablation's third step: that encoder beside the words
     python benchmarks/edges.py --model FOLDER       # and a local language model as judge of unsure edges
+    python benchmarks/edges.py --cross-encoder FOLDER    # and an encoder that is trained on the other sources as judge
     python benchmarks/edges.py --skip-scale         # without the build times
 
 Every figure is left out by source: neither the weights nor the threshold have seen a set of that source (tau2, bfcl,
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _graph_cross_encoder import refine_by_cross_encoder
 from _graph_curves import draw_curves
 from _graph_model import refine_scores
 from _toolgraph_sets import (
@@ -137,7 +139,7 @@ def names_only(tools: Sequence[ToolSpec], similarity: Similarity | None = None) 
     return replace(plain, outputs=outputs, parameters=parameters)
 
 
-def ablation(embedding: str, model: str = "") -> None:
+def ablation(embedding: str, model: str = "", cross_encoder: str = "") -> None:
     """Print what names, words, an encoder and a model bring, each left out by source in the same way, with its cost."""
     steps: list[tuple[str, Any]] = [
         ("names and types", names_only),
@@ -166,6 +168,14 @@ def ablation(embedding: str, model: str = "") -> None:
                     (f"the same, + model ({Path(model).name})", refined, spent + time.process_time() - began)
                 )
                 print("area under the curve of the model, unsure links:", {n: round(a, 2) for n, a in areas.items()})
+            if cross_encoder:
+                began = time.process_time()
+                refined, curves = refine_by_cross_encoder(sets, scores, cross_encoder)
+                variants.append(("the same, + trained cross-encoder", refined, spent + time.process_time() - began))
+                table(
+                    ["area under the curve", "score", "cross-encoder"],
+                    [[name, area["score"], area["encoder"]] for name, area in curves.items()],
+                )
         for name, judged, cost in variants:
             rows.append(ablation_row(name, sets, folds, judged, kinds, cost))
             figures = {key: measure_edges(sets[key], judged[key], folds[family(key)].threshold)["f1"] for key in sets}
@@ -283,11 +293,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedding", default="")
     parser.add_argument("--model", default="")
+    parser.add_argument("--cross-encoder", default="")
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--skip-scale", action="store_true")
     arguments = parser.parse_args()
     sets, scores = quality(None)
-    ablation(arguments.embedding, arguments.model)
+    ablation(arguments.embedding, arguments.model, arguments.cross_encoder)
     errors(sets, scores, 0.2)
     if arguments.curves:
         draw_curves(sets, scores, arguments.curves)

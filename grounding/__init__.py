@@ -37,6 +37,7 @@ from trajsmith.grounding.paths import (
 from trajsmith.grounding.references import ReferenceNotResolved, find_rows, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.rewind import Rewindable, make_rewindable, replays
+from trajsmith.grounding.row_fields import get_state
 from trajsmith.grounding.scenario_checks import check_scenarios
 from trajsmith.grounding.schema_values import (
     fits_schema,
@@ -76,6 +77,7 @@ __all__ = [
     "get_argument_name",
     "get_array_item",
     "get_leaf_name",
+    "get_state",
     "get_tool_noun",
     "get_types",
     "get_value",

@@ -13,7 +13,7 @@ from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.paths import find_values, get_value, iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
 from trajsmith.grounding.references import ReferenceNotResolved, RowWords, pick_values, resolve_reference, take_part
-from trajsmith.grounding.row_condition import AtMost, DaysBefore, RowCondition
+from trajsmith.grounding.row_condition import AtLeast, AtMost, DaysAround, DaysBefore, RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep, parse_datetime
 from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall, Selector
@@ -73,7 +73,9 @@ class StepConstraints:
         self.today = today
         where: dict[str, Container[Any]] = {**step.where}
         where |= {field: DaysBefore(today, days) for field, days in step.days_old.items()}
+        where |= {field: DaysAround(today, days) for field, days in step.days_near.items()}
         where |= {field: AtMost(limit) for field, limit in step.up_to.items()}
+        where |= {field: AtLeast(limit) for field, limit in step.at_least.items()}
         if not self.missing:
             where |= {field: self._list_shared(reference) for field, reference in step.where_same.items()}
         self.rows = RowCondition(where) if where else None
@@ -108,6 +110,8 @@ class StepConstraints:
             elif kind == "days_ahead":
                 before = self.today + timedelta(days=self.step.days_ahead[parameter] - 1)
                 self._bind_later(plan, leaf, [before.isoformat()], says, rng)
+            elif kind == "days_within":
+                self._bind_within(plan, leaf, self.today + timedelta(days=self.step.days_within[parameter]), says, rng)
             elif kind == "later_than":
                 moments = [option.value for option in self._values(self.step.later_than[parameter], rng, used)]
                 self._bind_later(plan, leaf, moments, says, rng)
@@ -122,7 +126,7 @@ class StepConstraints:
         return self.rows is None or not self.rows.unseen or self.rows.matches_result(result)
 
     def _leaves(self, fields: list[SchemaField]) -> Iterator[tuple[str, str, SchemaField]]:
-        for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead"):
+        for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead", "days_within"):
             for parameter in getattr(self.step, kind):
                 yield from ((kind, parameter, leaf) for leaf in match_leaves(fields, parameter))
 
@@ -209,6 +213,14 @@ class StepConstraints:
         ):
             options = [says(leaf, value) for value in list_later_values(leaf, max(moments, key=_as_moment), rng)]
         plan.bind(leaf.path, options)
+
+    def _bind_within(
+        self, plan: ArgumentPlan, leaf: SchemaField, last: date, says: SayValue, rng: random.Random
+    ) -> None:
+        """Bind a leaf to the days from tomorrow to a last one."""
+        days = [(self.today + timedelta(days=number)).isoformat() for number in range(1, (last - self.today).days + 1)]
+        options = [option for option in plan.list_likely(leaf.path) if option.value in days]
+        plan.bind(leaf.path, options or [says(leaf, day) for day in rng.sample(days, len(days))])
 
 
 def list_step_references(step: ScenarioStep) -> list[tuple[str, str, str]]:

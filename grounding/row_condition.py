@@ -63,6 +63,18 @@ class DaysBefore:
         return day is not None and day <= self.latest
 
 
+class DaysAround:
+    """Container of the days that are so many days away at most."""
+
+    def __init__(self, today: date, days: int) -> None:
+        self.today, self.days = today, days
+
+    def __contains__(self, value: object) -> bool:
+        moment = parse_datetime(value)
+        day = moment.date() if isinstance(moment, datetime) else moment
+        return day is not None and abs((day - self.today).days) <= self.days
+
+
 class AtMost:
     """Container of the numbers up to a limit."""
 
@@ -71,6 +83,16 @@ class AtMost:
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, (int, float)) and value <= self.limit
+
+
+class AtLeast:
+    """Container of the numbers from a limit on."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and value >= self.limit
 
 
 def _fits(value: Any, allowed: Container[Any]) -> bool:

@@ -93,3 +93,8 @@ def _is_sayable(name: str, value: Any) -> bool:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= LONGEST_SAYABLE and "\n" not in value
+
+
+def get_state(row: Any) -> Any:
+    """Return the state of a thing, by which a request fits it or not: a trip that is over leaves no more."""
+    return row.get("status") if isinstance(row, Mapping) else None

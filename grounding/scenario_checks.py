@@ -30,7 +30,7 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
         yield f"there is no tool {step.tool!r}"
         return
     leaves = list_input_fields(tool)
-    for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead"):
+    for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead", "days_within"):
         for parameter in getattr(step, kind):
             if not match_leaves(leaves, parameter):
                 yield f"{kind}: {step.tool} has no parameter {parameter!r}"
@@ -44,7 +44,9 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
         *step.where,
         *step.where_same,
         *step.days_old,
+        *step.days_near,
         *step.up_to,
+        *step.at_least,
         *(_get_field(value) for value in step.where_same.values()),
     ):
         if field not in fields:

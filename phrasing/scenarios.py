@@ -43,6 +43,8 @@ class ScenarioStep(FrozenModel):
     """Parameter to "step.name": a later date or time."""
     days_ahead: dict[str, int] = {}
     """Parameter to how many days after the clock's day it lies at least: {"until": 21} for access that is worth it."""
+    days_within: dict[str, int] = {}
+    """Parameter to how many days after the clock's day it lies at most: {"collect_on": 10} for what is urgent."""
     settled: tuple[str, ...] = ()
     """Parameters that others have decided, such as when a course begins: nobody takes another value instead."""
     where: dict[str, tuple[JsonValue, ...]] = {}
@@ -52,8 +54,13 @@ class ScenarioStep(FrozenModel):
     its thing was chosen from; of dates the day counts: {"city": "add_extra.to_city"}."""
     days_old: dict[str, int] = {}
     """Date field of that row to how many days it lies back at least: {"placed_at": 1} for what is not from today."""
+    days_near: dict[str, int] = {}
+    """Date field of that row to how many days from the clock's day it lies at most: {"starts_at": 14} for what
+    somebody with a sore ankle has to cancel."""
     up_to: dict[str, float] = {}
     """Number field of that row to the most that it may be: {"total": 160} for what somebody gives away."""
+    at_least: dict[str, float] = {}
+    """The same for the least: {"balance": 200} for the account that somebody saves from."""
     ask: tuple[str, ...] = ()
     """Verb phrases in this story, as `ToolPhrases.ask`; the phrasebook's serve where both are empty."""
     say: tuple[str, ...] = ()
@@ -151,6 +158,9 @@ class BatchRequest(FrozenModel):
     added are on days of their own."""
     confirm: str = ""
     """Verb phrase in which the agent asks for a yes for all of them, where it must."""
+    confirm_each: str = ""
+    """What this question says of each thing, in brackets after its name: what of its price comes back. Slots are the
+    fields of its row."""
     done: tuple[str, ...] = ()
     """Sentences that report all of it at once where nothing else has to be told of each thing. Slots: the arguments,
     `names` (all of them), `count` and `outs` (the results)."""

@@ -1,6 +1,7 @@
 """Personas of the simulated user, and openings of conversations."""
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
@@ -25,6 +26,10 @@ from trajsmith.records import GoldCall, JsonObject, Persona, UserFact
 REACTING: Mapping[Outcome, float] = {"answered": 0.4, "done": 0.55, "refused": 0.4}
 """Probability of a word about the turn before."""
 NAMES = ("Alex", "Sam", "Robin", "Charlie", "Jo", "Kim", "Lee", "Pat", "Noor", "Mika")
+
+_QUOTED = re.compile(r"(\"[^\"]*\")")
+_SENTENCE_START = re.compile(r"(?<=[a-z][.!?] )(?:the|that|this|my|our)(?= )")
+"""The first word of a sentence that begins with what a thing is called: "There are 4 of us. That train, please."."""
 
 
 def make_persona(
@@ -102,7 +107,9 @@ def render_query(
     """
     facts = list(known)
     names = [fact.value for fact in facts if isinstance(fact.value, str)]
-    return render_message(drop_near_years(join_opening(opening, text, names), now), persona, facts, rng, slipped)
+    parts = _QUOTED.split(join_opening(opening, text, names))
+    parts[::2] = [_SENTENCE_START.sub(lambda match: match[0].capitalize(), part) for part in parts[::2]]
+    return render_message(drop_near_years("".join(parts), now), persona, facts, rng, slipped)
 
 
 def render_message(

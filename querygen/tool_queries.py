@@ -4,16 +4,16 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-from trajsmith.phrasing import ToolIndex, Wording, get_language, list_slots, word_set
+from trajsmith.phrasing import ToolIndex, Wording, get_language, list_slots, singularize, split_identifier, word_set
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.records import CALL_TOOL, DIRECTORY_TOOLS, ToolSearch, ToolSpec
 
 OWN_WORDS = 0.5
-"""Share of tools that are searched for in the agent's own words first; else in those of a description."""
+"""Share of tools that are searched for in the agent's own words first; else in the few words that name a tool."""
 _ARTICLES = re.compile(r"\b(?:a|an|the|your|my|our|their|that|this|those|these) ", re.IGNORECASE)
 _CLAUSE = re.compile(r"\W+\b(?:that|which|who|whose|what|so|whether|if|where|when|how)\b.*", re.IGNORECASE)
 _VAGUE = re.compile(
-    r"\b(?:what|which|who|where|when|whether|if|how|its|nobody|somebody|there|here|it|them|you|me|is|are|was|were|has"
+    r"\b(?:that|what|which|who|where|when|whether|if|how|its|nobody|somebody|there|here|it|them|you|me|is|are|was|were|has"
     r"|have|had|can|need)\b",
     re.IGNORECASE,
 )
@@ -24,6 +24,10 @@ _PARTICLES = word_set(
 )
 _LIGHT_VERBS = word_set("see look go get take put bring do make have give sort deal")
 """Verbs that mean something only with their particle: "see to the card", "go over the orders"."""
+_READS = word_set("get show read fetch retrieve")
+"""Verbs of a name that nobody types."""
+_CAUSATIVES = word_set("get have let")
+"""First words of phrases in which somebody else does it: "get ticket opened"."""
 FEWEST_WORDS, LONGEST = 2, 50
 """Words of a query that say something, and letters after which a phrase from a description is cut."""
 
@@ -66,19 +70,33 @@ def _find_queries(
 
 
 def _propose_queries(tool: ToolSpec, wording: Wording, rng: random.Random) -> Iterator[str]:
-    """Yield what an agent would search for: how it speaks of the step itself, or what a description of it would say.
+    """Yield what an agent would search for: how it speaks of the step itself, or the few words that name such a tool.
 
-    Tools are described in English, so that an agent of another language has only the latter.
+    Tools are described in English, so that an agent of another language has only the latter. A description, which
+    nobody has read before the search, comes last, for tools that nothing else finds.
     """
     spoken = wording.tool(tool.name).narrate if get_language().code == "en" else ()
-    phrases = [text for text in map(_strip_articles, spoken) if _says_enough(text)]
+    named = _name_in_words(tool)
+    topic = {singularize(word) for word in _list_content(named)}
+    own = [text for text in map(_strip_articles, spoken) if _says_enough(text) and text.split()[0] not in _CAUSATIVES]
+    phrases = [text for text in own if topic & {singularize(word) for word in _list_content(text)}]
     if phrases and rng.random() < OWN_WORDS:
         yield rng.choice(phrases)
+    if len(_list_content(named)) >= FEWEST_WORDS:
+        yield named
     described = derive_request_phrase(tool)
     short = _shorten(_strip_articles(_CLAUSE.sub("", described)))
     if len(_list_content(short)) >= FEWEST_WORDS:
         yield short
     yield described
+
+
+def _name_in_words(tool: ToolSpec) -> str:
+    """Return the name of a tool as people type what they look for: "create event", "product details", "data usage"."""
+    verb, *rest = split_identifier(tool.name) or [""]
+    if verb not in _READS or not rest:
+        return " ".join([verb, *rest])
+    return " ".join(rest if len(rest) > 1 else [*rest, "details"])
 
 
 def _strip_articles(text: str) -> str:

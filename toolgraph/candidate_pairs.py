@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from trajsmith.toolgraph.endpoint_table import TYPES, EndpointSide, EndpointTable
+from trajsmith.toolgraph.endpoint_table import TYPES, EndpointSide, EndpointTable, compute_once
 from trajsmith.toolgraph.lexicon import KIND_NAMES
 
 NUMERIC = TYPES["integer"] | TYPES["number"]
@@ -68,6 +68,7 @@ def select_last_word(words: Any) -> Any:
     return words[np.arange(len(words)), last]
 
 
+@compute_once
 def contains_any_word(table: EndpointTable, words: tuple[str, ...]) -> Any:
     """bool [tools]: the name has one of these words (stems)."""
     wanted = frozenset(words)

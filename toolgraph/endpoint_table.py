@@ -5,8 +5,8 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from trajsmith.toolgraph.endpoints import (
 from trajsmith.toolgraph.lexicon import CARRIERS, CONTROL, ONESELF, VERB_CLASSES
 from trajsmith.toolgraph.word_statistics import Vocabulary
 
+P = ParamSpec("P")
 Encoder = Callable[[Sequence[str]], Any]
 NAME_WORDS, ENTITY_WORDS, DESCRIPTION_WORDS, MEANT_WORDS = 5, 4, 16, 8
 BAGS = 10_000
@@ -92,6 +93,27 @@ class EndpointTable:
     """int64, sorted: parameters and the tools that their descriptions name, see `find_tool_mentions`."""
     outputs: EndpointSide
     parameters: EndpointSide
+    results: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Results of functions decorated with `compute_once`."""
+
+
+def compute_once(
+    compute: Callable[Concatenate[EndpointTable, P], Any],
+) -> Callable[Concatenate[EndpointTable, P], Any]:
+    """Decorate a function of a table: its array is computed once for each table, and read-only from then on.
+
+    Pairs are measured in parts, and without this each part would go through the whole table again.
+    """
+
+    @functools.wraps(compute)
+    def get(table: EndpointTable, /, *arguments: P.args, **named: P.kwargs) -> Any:
+        key = (compute, arguments, *named.items())
+        if key not in table.results:
+            table.results[key] = compute(table, *arguments, **named)
+            table.results[key].flags.writeable = False
+        return table.results[key]
+
+    return get
 
 
 def build_table(tools: Sequence[ToolSpec], encode: Encoder | None = None) -> EndpointTable:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from trajsmith.toolgraph.candidate_pairs import CandidatePairs, contains_any_word, select_last_word
-from trajsmith.toolgraph.endpoint_table import EndpointTable
+from trajsmith.toolgraph.endpoint_table import EndpointTable, compute_once
 from trajsmith.toolgraph.fit_features import WORKERS, has_kind_clash
 from trajsmith.toolgraph.lexicon import VERB_CLASSES
 
@@ -36,6 +36,7 @@ def is_circular(pairs: CandidatePairs) -> Any:
     )
 
 
+@compute_once
 def _entity_keys(table: EndpointTable) -> Any:
     from trajsmith.toolgraph.endpoint_table import hash_words
 
@@ -140,6 +141,7 @@ def _best(group: Any, value: Any, size: int) -> Any:
     return best
 
 
+@compute_once
 def _asks_words(table: EndpointTable) -> Any:
     """Tools that take a query."""
     asks_words = np.zeros(len(table.tools), bool)

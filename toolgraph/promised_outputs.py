@@ -6,14 +6,13 @@ description ("details of a user, including their reservations"), and by its sibl
 tool's one promised output, at path `$`, against one parameter; `toolgraph.link_model` weighs them.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from trajsmith.phrasing import stem
 from trajsmith.toolgraph.candidate_pairs import KIND, SPECIFIC, CandidatePairs, contains_any_word, select_last_word
-from trajsmith.toolgraph.endpoint_table import EndpointTable
+from trajsmith.toolgraph.endpoint_table import EndpointTable, compute_once
 from trajsmith.toolgraph.lexicon import SELECTING, SELECTIONS, VERB_CLASSES, find_kinds, find_media, is_verb
 
 READ, CREATE, COMPUTE = (VERB_CLASSES.index(name) for name in ("read", "create", "compute"))
@@ -111,12 +110,14 @@ def compute_promised_fit(x: dict[str, Any]) -> Any:
     return np.maximum.reduce([x[name] * most for name, most in ways.items()])
 
 
-def find_first_verbs(table: EndpointTable, words: Iterable[str]) -> Any:
+@compute_once
+def find_first_verbs(table: EndpointTable, words: tuple[str, ...] | frozenset[str]) -> Any:
     """Return bool [tools]: the first verb of a name is one of these: `book_flight`, `BookRoom`, not `get_book`."""
     wanted = frozenset(map(stem, words))
     return np.array([next(filter(is_verb, text.spoken), "") in wanted for text in table.texts], bool)
 
 
+@compute_once
 def find_selecting(table: EndpointTable) -> Any:
     """Return bool [tools]: it acts on one of the things that a search has shown: `book_flight`, `make_reservation`."""
     orders = np.array([bool(SELECTIONS.intersection(text.spoken)) for text in table.texts], bool)
@@ -129,6 +130,7 @@ def _share_subject(pairs: CandidatePairs) -> Any:
     return np.maximum(pairs.cover(nouns, others), pairs.cover(others, nouns))
 
 
+@compute_once
 def _promised_kinds(table: EndpointTable) -> Any:
     """int32 [tools]: kinds of value that the name and the description of a tool without outputs promise."""
     masks = np.zeros(len(table.tools), np.int32)
@@ -139,12 +141,14 @@ def _promised_kinds(table: EndpointTable) -> Any:
     return masks
 
 
+@compute_once
 def _required_ids(table: EndpointTable) -> Any:
     """Number of required identifiers that each tool asks for."""
     flags = table.parameters.flags
     return np.bincount(table.parameters.tool, flags["identifies"] & flags["required"], len(table.tools))
 
 
+@compute_once
 def _media(table: EndpointTable) -> Any:
     """int32 [parameters]: media that its own name names; for a name that says nothing, what its tool takes."""
     masks = [
@@ -162,8 +166,7 @@ def _belongs(pairs: CandidatePairs) -> Any:
     """
     table = pairs.table
     ins = table.parameters
-    top = np.array([end.field.path.isidentifier() for end in ins.endpoints], bool)
-    ids = np.flatnonzero(ins.flags["identifies"] & top)
+    ids = np.flatnonzero(ins.flags["identifies"] & _stand_alone(table))
     maker = np.isin(table.verb[ins.tool[ids]], (CREATE, READ))
     about = select_last_word(table.nouns)
     owner = select_last_word(ins.entity)
@@ -175,6 +178,12 @@ def _belongs(pairs: CandidatePairs) -> Any:
     own = np.isin(pairs.source.astype(np.int64) * len(table.weights) + about[pairs.source], asks)
     other = about[pairs.source] != owner[pairs.p]
     return np.isin(wanted, owned) & own & other & pairs.same_server & pairs.source_verb(READ)
+
+
+@compute_once
+def _stand_alone(table: EndpointTable) -> Any:
+    """bool [parameters]: it is not inside another one."""
+    return np.array([end.field.path.isidentifier() for end in table.parameters.endpoints], bool)
 
 
 def _triple(server: Any, first: Any, second: Any) -> Any:

@@ -190,7 +190,7 @@ class ScenarioSampler:
 
     def _shows(self, tool: int, step: ScenarioStep) -> bool:
         """Return whether a result has the fields that a step tests."""
-        wanted = (*step.where, *step.where_same, *step.days_old, *step.up_to)
+        wanted = (*step.where, *step.where_same, *step.days_old, *step.days_near, *step.up_to, *step.at_least)
         fields = [field for field in wanted if field.split(".")[-1] in self._listed]
         return all(field.split(".")[-1] in self.network.outputs[tool] for field in fields)
 

@@ -1,6 +1,7 @@
 """Reads lists of tools as servers, clients and data sets give them: as much of each tool as can be read."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -94,15 +95,13 @@ def _read_tool(row: Any, server: str, where: str) -> ToolSpec:
 
 
 def _is_too_deep(value: Any) -> bool:
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(level)
+        if not level:
+            return False
+        values = chain.from_iterable(outer.values() if type(outer) is dict else outer for outer in level)
+        level = [inner for inner in values if type(inner) is dict or type(inner) is list]
+    return True
 
 
 def _read_schema(schema: Any) -> dict[str, Any]:

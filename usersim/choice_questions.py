@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trajsmith.grounding import find_values, get_value
+from trajsmith.grounding import find_values, get_state, get_value
 from trajsmith.phrasing import (
     AgentVoice,
     Wording,
@@ -21,6 +21,7 @@ from trajsmith.phrasing import (
 from trajsmith.records import JsonValue, Selector
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 
+_DETERMINER = re.compile(r"^(?:my|our|the|a|an|mein\w*|unser\w*|d(?:er|ie|as|en|em)) ", re.IGNORECASE)
 LONGEST_CHOICE = 5
 """Things that a question lists at most."""
 
@@ -56,7 +57,7 @@ class ChoiceWriter:
             noun=entity.noun,
             plural=plural,
             rows="; ".join(names) if detailed else join_words(names),
-            choice="; ".join(names) if detailed else get_language().grammar.join_choices(names),
+            choice=_join_detailed(names) if detailed else get_language().grammar.join_choices(names),
         )
 
     def _name_rows(self, parameter: str, rows: Sequence[Any], selector: Selector) -> list[str]:
@@ -69,6 +70,12 @@ class ChoiceWriter:
         return [
             (template and render_phrase(template, row)) or format_value(get_value(row, selector.field)) for row in rows
         ]
+
+
+def _join_detailed(names: Sequence[str]) -> str:
+    """Join names that have commas of their own: "a, b; or c, d"."""
+    (*first, last) = names
+    return f"{'; '.join(first)}; {get_language().grammar.alternative} {last}" if first else last
 
 
 def list_current_rows(shown: JsonValue, selector: Selector, parameter: str, is_stale: Callable[..., bool]) -> list[Any]:
@@ -84,10 +91,46 @@ def list_current_rows(shown: JsonValue, selector: Selector, parameter: str, is_s
     return [row for row, key in zip(rows, keys, strict=True) if not is_stale(*key)]
 
 
-def select_meant_rows(rows: list[Any], selector: Selector, text: str, wording: Wording) -> list[Any]:
-    """Return the rows that fit what the user has said, if the one that is meant is among them; else all."""
-    described = select_described_rows(rows, text, wording)
-    return described if any(get_value(row, selector.field) == selector.value for row in described) else rows
+def select_meant_rows(
+    rows: list[Any], selector: Selector, text: str, wording: Wording, parameter: str = ""
+) -> list[Any]:
+    """Return the rows that fit what the user has said, if the one that is meant is among them; else all.
+
+    Args:
+        rows: The rows of a list.
+        selector: How the user will pick one.
+        text: The request.
+        wording: How people call a thing, and the words by which they say a value.
+        parameter: What identifies the thing.
+    """
+    named = select_named_rows(rows, text, wording, parameter)
+    described = named or select_described_rows(rows, text, wording)
+    meant = next((row for row in described if get_value(row, selector.field) == selector.value), None)
+    if meant is None:
+        return rows
+    alike = [row for row in described if get_state(row) == get_state(meant)]
+    return alike if len(alike) > 1 else described
+
+
+def select_named_rows(rows: list[Any], text: str, wording: Wording, parameter: str) -> list[Any]:
+    """Return the rows that a request calls as people call such a thing: "trip to Lunna"; none if fewer than two."""
+    entity = wording.entity(parameter)
+    named = []
+    for row in (row for row in rows if isinstance(row, dict)):
+        for field, templates in entity.by.items():
+            value = row.get(field)
+            if value is None or isinstance(value, bool):
+                continue
+            forms = {format_value(value), *wording.parameter("", field).values.get(str(value), ())}
+            phrases = (
+                render_phrase(template, {"value": form, "noun": entity.noun})
+                for template in templates
+                for form in forms
+            )
+            if any(phrase and is_value_mentioned(text, _DETERMINER.sub("", phrase)) for phrase in phrases):
+                named.append(row)
+                break
+    return named if len(named) > 1 else []
 
 
 def select_described_rows(rows: list[Any], text: str, wording: Wording | None = None) -> list[Any]:

@@ -132,7 +132,8 @@ class ConfirmationWriter:
         ]
         values = {name: self._name_value(call, name, {}) for name in call.arguments}
         action = pick_text([batch.confirm for batch in batches if batch.confirm], values, self.rng)
-        names = self.name_all(calls)
+        each = next((batch.confirm_each for batch in batches if batch.confirm_each), "")
+        names = self._add_details(self.name_all(calls), each, calls)
         if action is None:
             return self.write(calls)
         (action,), remarks = _split_remarks([action], [])
@@ -142,6 +143,18 @@ class ConfirmationWriter:
         notes = [] if remarks else self._find_consequence(call, identified, action)
         question = fill_pattern(self.voice.confirms, action, self.rng, self.used)
         return " ".join([_add_remarks(question, remarks), *notes])
+
+    def _add_details(
+        self, names: list[str], template: str, calls: Sequence[tuple[GoldCall, IdentifiedRows]]
+    ) -> list[str]:
+        """Return names with what a template says of the row of each, if it fits all of them."""
+        differing = self.find_differing(calls) if template and names else ""
+        details = [render_phrase(template, dict(rows[differing].row)) for _, rows in calls] if differing else []
+        return (
+            [f"{name} ({text})" for name, text in zip(names, details, strict=True)]
+            if all(details) and details
+            else names
+        )
 
     def name_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> list[str]:
         """Return the names of the things in which calls differ; with details where names are not enough."""

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from trajsmith.phrasing import DECLINES, AgentVoice, Wording, draw_pattern
+from trajsmith.phrasing import DECLINES, AgentVoice, Wording, draw_pattern, get_language
 from trajsmith.records import Task, derive_seed
 
 REACTIONS, CLOSINGS = 0.8, 0.5
@@ -28,11 +28,14 @@ class Courtesies:
         if not self.reaction or not text:
             return text
         reaction, self.reaction = self.reaction, ""
-        return text if DECLINES.search(text) else f"{reaction} {text}"
+        refused = DECLINES.search(text) is not None and reaction not in get_language().agent.sympathy
+        return text if refused else f"{reaction} {text}"
 
 
 def draw_courtesies(task: Task, wording: Wording, voice: AgentVoice, candidate: int) -> Courtesies:
     """Draw what an agent says out of courtesy: of a story only to a user who tells its motive.
+
+    Nobody passes over an illness or a death, whatever the request is; a user who answers no questions is asked none.
 
     Args:
         task: The task; in a variant things do not go as wished, so that there are no good wishes.
@@ -41,10 +44,12 @@ def draw_courtesies(task: Task, wording: Wording, voice: AgentVoice, candidate: 
         candidate: Number of the play.
     """
     rng = random.Random(derive_seed(task.seed, "courtesies", candidate))
-    offer = draw_pattern(voice.endings, rng) if rng.random() < OFFERS else ""
+    offer = draw_pattern(voice.endings, rng) if rng.random() < OFFERS and task.mode != "direct" else ""
+    words = get_language().agent
+    grave = words.grave.search(task.turns[0].query) is not None
     story = wording.scenarios.find(task.scenario_id) if task.scenario_id else None
     if story is None or task.motive[:KNOWN_BY].lower() not in task.turns[0].query.lower():
-        return Courtesies("", offer)
+        return Courtesies(rng.choice(words.sympathy) if grave else "", offer)
     reaction = rng.choice(story.reactions) if story.reactions and rng.random() < REACTIONS else ""
     wish = rng.choice(story.closings) if story.closings and rng.random() < CLOSINGS and task.twist is None else ""
-    return Courtesies(reaction, wish or offer)
+    return Courtesies(rng.choice(words.sympathy) if grave else reaction, wish or offer)

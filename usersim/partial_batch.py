@@ -9,7 +9,8 @@ from trajsmith.phrasing import capitalize_first, draw_pattern, is_value_mentione
 from trajsmith.records import FromOutput, FunctionCall, GoldCall, JsonValue, ToolCall
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.roles import AgentAct
-from trajsmith.usersim.variant_roles import VariantAgent, rephrase_plainly
+from trajsmith.usersim.variant_roles import VariantAgent
+from trajsmith.usersim.variant_texts import rephrase_plainly
 
 NAMINGS = 4
 """Times that a name is drawn for one that tells a thing from the others."""
@@ -101,18 +102,21 @@ class PartialBatchAgent(VariantAgent):
         for member in self.twist.refused:
             because = rephrase_plainly(member.because).rstrip(".")
             name = next(name for name, source in member.call.provenance.items() if isinstance(source, FromOutput))
-            named = any(isinstance(value, str) and is_value_mentioned(because, value) for value in member.told)
             row = self._identified_rows(member.call)[name]
-            drafts = [writer.name_row(name, row) for _ in range(0 if named else NAMINGS)]
-            distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in member.told)]
-            reasons.setdefault(because, []).extend((distinct or drafts)[:1])
+            drafts = [writer.name_row(name, row) for _ in range(NAMINGS)]
+            called = [value for value in member.told if any(is_value_mentioned(text, value) for text in drafts)]
+            longest = max((value for value in called if isinstance(value, str)), key=len, default="")
+            named = bool(longest) and is_value_mentioned(because, longest)
+            distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in called)]
+            reasons.setdefault(because, []).extend([] if named else (distinct or drafts)[:1])
         refusals = load_refusals()
         sentences = []
         telling = [because for because, names in reasons.items() if not names]
         if len(telling) > 1:  # one sentence for all things that their reasons name
             reasons = {"; ".join(telling): [], **{because: names for because, names in reasons.items() if names}}
         several = len(telling) > 1
-        for because, names in reasons.items():
+        for reason, names in reasons.items():
+            because = reason.partition("; ")[0] if self.has_told and names else reason  # the rule was told before
             if self.has_told:
                 patterns = refusals.left_again if names else refusals.left_again_reason
             elif self.twist.visible:

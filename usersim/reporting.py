@@ -2,10 +2,17 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, Literal
 
-from trajsmith.grounding import find_rows, is_end_out_of_reach, is_identifier, is_list_cut, iterate_leaves
+from trajsmith.grounding import (
+    find_rows,
+    is_end_out_of_reach,
+    is_identifier,
+    is_list_cut,
+    iterate_leaves,
+    update_outdated_fields,
+)
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
@@ -29,6 +36,9 @@ AgentStyle = Literal["short", "plain", "explanatory"]
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z£\"])")
 _NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
 """What tells a name: words with a capital letter, and numbers."""
+_FIELD = re.compile(r"\bout\.(\w+)")
+"""A field of a result in a template."""
+_NUMBER = re.compile(r"\d[\d,.]*\d")
 _DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
 """Words that a report begins with where it stands alone, not in a list."""
 DETAILED = 0.5
@@ -46,6 +56,14 @@ class ReportWriter:
         """No template is used a second time in a dialogue while there are others that fit."""
         self.later: Sequence[AnswerFact] = ()
         """What the user is going to ask for next: not told before, where other words do."""
+        self.outdated: Set[str] = frozenset()
+        """Fields of the result that a later call of the same message has changed: left to the report of that call."""
+        self.question = ""
+        """The sentence that asks for what is told next; empty if none does."""
+        self.reason = ""
+        """Why something else of the same message was refused, which is told after the report: not told twice."""
+        self.user_name = ""
+        """The user's full name; templates compare people with it (`user_name`)."""
         self.now = ""
         """The clock's day (ISO); templates compare due dates with it. Empty if it is not known."""
         self.before: Callable[[GoldCall], Any] = lambda call: None
@@ -70,6 +88,11 @@ class ReportWriter:
             first: Nothing else is reported before it in the message: "it" can only mean what was asked about.
             row: How the user calls the row that the question is about.
         """
+        self.question = info.question
+        text = self._answer(info, call, content, first, row)
+        return fit_to_question(text, info.question) if text else None
+
+    def _answer(self, info: RequestedInfo, call: GoldCall, content: Any, first: bool, row: str) -> str | None:
         values = self._collect_values(call, content)
         if info.row is not None:
             values["row"] = next(find_rows(content, info.row), None)
@@ -95,7 +118,7 @@ class ReportWriter:
     def _collect_values(self, call: GoldCall, content: Any) -> dict[str, Any]:
         rows = self.wording.shuffle_rows(self.rng)
         values = {"out": content, "arg": dict(call.arguments), "row_templates": rows, "now": self.now}
-        values["others"] = self.others(call)
+        values |= {"others": self.others(call), "user_name": self.user_name}
         before = self.before(call)
         return values if before is None else {**values, "before": before}
 
@@ -125,12 +148,39 @@ class ReportWriter:
             return ""
         return get_language().reports.label_topic.format(fact.label)
 
-    def report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact] = (), alone: bool = True) -> str:
+    def choose_content(self, calls: Sequence[GoldCall], shown: Sequence[Any], index: int, at_end: bool) -> Any:
+        """Return what a report of a call tells: its own result, with what later calls have changed left to them.
+
+        Args:
+            calls: The calls up to the end of the message.
+            shown: Their results.
+            index: The call.
+            at_end: Values that later calls have changed are told as they are at the end.
+        """
+        content, last = shown[index], update_outdated_fields(calls, shown, index)
+        self.outdated = frozenset()
+        if not at_end and isinstance(last, dict) and isinstance(content, dict):
+            self.outdated = {name for name, value in last.items() if value != content.get(name)}
+        return last if at_end else content
+
+    def report(
+        self,
+        call: GoldCall,
+        content: Any,
+        facts: Sequence[AnswerFact] = (),
+        alone: bool = True,
+        question: str = "",
+    ) -> str:
         """Return a report of a whole result in the agent's style, if possible one with all facts.
 
         Args:
             alone: Nothing else is reported in the message; else a report that names what it is about comes first.
+            question: The sentence that asks for it.
         """
+        self.question = question
+        return fit_to_question(self._report(call, content, facts, alone), question)
+
+    def _report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact], alone: bool) -> str:
         phrases = self.wording.tool(call.tool)
         if self.style == "short":
             first = phrases.brief
@@ -139,7 +189,7 @@ class ReportWriter:
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
         values = self._collect_values(call, content)
-        ways = (first, phrases.done, phrases.detailed, phrases.brief)
+        ways = self._leave_to_later((first, phrases.done, phrases.detailed, phrases.brief), values)
         compared = [text for options in ways for text in options if "before" in list_slots(text)]
         texts = [self._pick(options, values, facts) for options in (compared, *ways)]
         if not alone:
@@ -150,6 +200,11 @@ class ReportWriter:
         ahead = (text for text in whole if not self._tells_later(text, facts))
         chosen = next(ahead, None) or next(iter([*whole, *rendered]), None)
         return self._note_used(chosen) if chosen else render_plain_report(call, content)
+
+    def _leave_to_later(self, ways: Sequence[Sequence[str]], values: dict[str, Any]) -> Sequence[Sequence[str]]:
+        """Return the templates that tell no field which a later call has changed; all where none of these fits."""
+        lasting = [[text for text in way if not self.outdated & set(_FIELD.findall(text))] for way in ways]
+        return lasting if any(self._render(text, values) for way in lasting for text in way) else ways
 
     def _is_open(self, text: str, call: GoldCall, content: Any) -> int:
         """Return 0 for a report that names the kind of its things ("Your payees are ..."), 2 for one that begins with
@@ -181,7 +236,10 @@ class ReportWriter:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         first, whole = None, None
         drawn = self.rng.sample(list(templates), len(templates))
-        for template in sorted(drawn, key=lambda one: ("before" not in list_slots(one), one in self.used)):
+        says = get_language().reports.yes_or_no if takes_yes_or_no(self.question) else None
+        for template in sorted(
+            drawn, key=lambda one: ("before" not in list_slots(one), not (says and says.search(one)), one in self.used)
+        ):
             text = self._render(template, values)
             if text:
                 self._templates[text] = template
@@ -198,8 +256,11 @@ class ReportWriter:
         return get_language().grammar.merge_states(text) if text else None
 
     def _tells_later(self, text: str, facts: Sequence[AnswerFact]) -> bool:
-        """Return True if a text tells a number that is asked for next, and not now."""
+        """Return True if a text tells a number that is asked for next, and not now, or that a refusal will tell."""
         now = [fact.value for fact in facts]
+        asked_for = {number for value in now for number in _NUMBER.findall(str(value))}
+        if (set(_NUMBER.findall(self.reason)) - asked_for) & set(_NUMBER.findall(text)):
+            return True
         later = [fact for fact in self.later if isinstance(fact.value, float) and fact.value not in now]
         return any(is_fact_answered(text, fact) for fact in later)
 
@@ -209,6 +270,21 @@ class ReportWriter:
             self.used.add(self._templates[text])
         self._templates.clear()
         return text
+
+
+def fit_to_question(text: str, question: str) -> str:
+    """Return an answer without its "Yes," or "No," where the question is no such question.
+
+    "No, they're shut." would answer "Is it possible to find out whether a window is open?" by a no to the wish.
+    """
+    yes_or_no = get_language().reports.yes_or_no.match(text)
+    return text if yes_or_no is None or takes_yes_or_no(question) else capitalize_first(text[yes_or_no.end() :])
+
+
+def takes_yes_or_no(question: str) -> bool:
+    """Return True for a question that a yes or no answers."""
+    words = get_language().reports
+    return words.asks_yes_or_no.search(question) is not None and not words.asks_for_possibility.search(question)
 
 
 def _is_told(row: dict[str, Any], text: str) -> bool:

@@ -18,7 +18,6 @@ from trajsmith.grounding import (
     iterate_leaves,
     list_needed_keys,
     resolve_reference,
-    update_outdated_fields,
 )
 from trajsmith.phrasing import (
     Wording,
@@ -407,7 +406,7 @@ class ScriptedAgent:
         rows = list_current_rows(shown, selector, parameter, lambda *row: self._stale(source.call, *row))
         if len(rows) < 2:
             return get_language().grammar.which(self.wording.entity(parameter))
-        meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording)
+        meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording, parameter)
         return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told)
 
     def _answer(self) -> str:
@@ -424,15 +423,18 @@ class ScriptedAgent:
         text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
         return text if self.turn < len(self.task.turns) - 1 else f"{text} {self.courtesies.closing}".rstrip()
 
-    def _report(self, index: int, alone: bool) -> str:
+    def _report(self, index: int, alone: bool, at_end: bool = False) -> str:
         """Answer the questions about a call, or report its result as a whole.
 
         Args:
             alone: Nothing else is reported in the message, so that "it" can only mean what was asked about.
+            at_end: Values that later calls have changed are told as they are at the end of the message.
         """
+        self.reports.user_name = self.task.persona.name
         self.reports.now = "" if self.now == date.min else self.now.isoformat()
         shown = [result.content for result in self.results]
-        call, content = self.calls[index], update_outdated_fields(self.calls[: self.stop], shown, index)
+        call = self.calls[index]
+        content = self.reports.choose_content(self.calls[: self.stop], shown, index, at_end)
         asked, answers = [info for info in self.task.turns[self.turn].asked if info.call == index], list[str]()
         for info in asked:
             row = self.known[info.known].said if info.known in self.known else ""
@@ -442,6 +444,6 @@ class ScriptedAgent:
         self.reports.expect(self.task.turns[self.turn + 1 : self.turn + 2])
         self.reports.before = lambda changed: find_shown_before(self.calls[:index], shown, changed)
         self.reports.others = lambda changed: list_other_rows(shown, changed)
-        whole = len(answers) < max(1, len(asked))
-        text = self.reports.report(call, content, facts, alone) if whole else " ".join(answers)
+        whole, question = len(answers) < max(1, len(asked)), asked[-1].question if asked else ""
+        text = self.reports.report(call, content, facts, alone, question) if whole else " ".join(answers)
         return self.reports.add_limit_note(call, content, text)

@@ -57,14 +57,14 @@ from trajsmith.usersim.variant_texts import (
     NEXT_PAGE,
     NO_IDEA,
     NOT_FROM_YOU,
+    describe_place,
+    rephrase_plainly,
 )
 
 _CLOCK = re.compile(r"\b\d{1,2}:\d\d\b")
 _DAYS = re.compile(r"\b(?:days?|nights?|[A-Z][a-z]+day|early|ahead|late)\b")
 """Words by which a reason is about a day."""
 _POINTS = re.compile(r"\b(?:that|it|them|there|this)\b")
-_CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
-_AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
 
 
 class VariantAgent(ScriptedAgent):
@@ -137,16 +137,18 @@ class VariantAgent(ScriptedAgent):
         if forbidden and may_try:
             return self._try(forbidden)
         because = rephrase_plainly(self.told_no or self.twist.because)
+        self.reports.reason = because
         reports = self._report_others() if self.twist.act == "offer" else ()
+        self.reports.reason = ""
         act = self._name_act(forbidden) if reports and forbidden else ""
         by_tools = self.twist.hidden or not self.twist.tool
-        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools)
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools, self.twist.hidden)
         text = " ".join((*reports, refusal))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
             text += self._ask_for_another(forbidden, because)
-        last = self.turn == len(self.task.turns) - 1
+        last = self.turn == len(self.task.turns) - 1 and self.task.mode != "direct"
         return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
 
     def _name_act(self, call: GoldCall) -> str:
@@ -225,8 +227,11 @@ class VariantAgent(ScriptedAgent):
 
     def _answer_with_warning(self) -> str:
         """The answer, in most cases with a word on the instruction that a result held."""
-        warns = self.turn == self.twist.turn and self.warns
-        return f"{super()._answer()} {self.rng.choice(NOT_FROM_YOU)}" if warns else super()._answer()
+        answer = super()._answer()
+        if self.turn != self.twist.turn or not self.warns:
+            return answer
+        place = describe_place([result.content for result in self.results], str(self.twist.told[0]), self.wording)
+        return f"{answer} {capitalize_first(self.rng.choice(NOT_FROM_YOU).format(place=place))}"
 
     def _answer_batch(self) -> str:
         """One sentence for all things of a batch where it tells every fact, else a line for each by its name."""
@@ -271,7 +276,7 @@ class VariantAgent(ScriptedAgent):
         self.reports.varies = False
         for index in members:
             self.rng.seed(words)
-            reports.append(capitalize_first(self._report(index, alone=True)))
+            reports.append(capitalize_first(self._report(index, alone=True, at_end=True)))
         self.reports = usual
         return reports
 
@@ -434,11 +439,6 @@ def get_perturbation(task: Task) -> Perturbation:
     if task.twist is None:
         raise ValueError(f"{task.id} is no variant")
     return task.twist
-
-
-def rephrase_plainly(reason: str) -> str:
-    """Rephrase a reason in plain language: no ISO dates, no snake_case, amounts with their currency."""
-    return _AMOUNT.sub("£", _CODED.sub(lambda match: format_value(match.group(0)), reason))
 
 
 def _extract_reason(result: ToolResult) -> str:

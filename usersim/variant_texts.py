@@ -1,4 +1,14 @@
-"""Fixed sentences of the scripted roles of variants."""
+"""Sentences of the scripted roles of variants."""
+
+import re
+from collections.abc import Sequence
+
+from trajsmith.grounding import is_identifier
+from trajsmith.phrasing import Wording, format_value, iterate_rows
+from trajsmith.records import JsonValue
+
+_CODED = re.compile(r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?\b|\b[a-z]+(?:_[a-z]+)+\b")
+_AMOUNT = re.compile(r"(?<![£$€\d.,])(?=\d[\d,]*\.\d\d(?:[;,]|\.?$| (?:of|is|are|until|can|left)\b))")
 
 FURTHER = ("", "", "", " Is there anything else that I can do for you?", " Can I help with anything else?")
 """Closers of a refusal with which a dialogue ends."""
@@ -38,9 +48,33 @@ NEXT_PAGE = (
 )
 """Words before the second page of a list; the further ones are read without any."""
 NOT_FROM_YOU = (
-    "One of the entries contains an instruction for me. It isn't from you, so I've ignored it.",
-    "By the way, one of the entries tells me to do something else. I haven't done it, as you didn't ask for it.",
-    "I also came across a text that asks me to do something else. I've ignored it, as you didn't ask for it.",
-    "You may want to know that one of the entries holds an instruction for assistants; I did not act on it.",
-    "One of the texts there is addressed to me and asks for something that you didn't. I've ignored it.",
+    "{place} contains an instruction for me. It isn't from you, so I've ignored it.",
+    "By the way, {place} tells me to do something else. I haven't done it, as you didn't ask for it.",
+    "I also see that {place} asks me to do something else. I've ignored it, as you didn't ask for it.",
+    "You may want to know that {place} holds an instruction for assistants; I did not act on it.",
+    "{place} is addressed to me and asks for something that you didn't. I've ignored it.",
 )
+ENTRY, TEXT, SOMEWHERE = 'the entry for the {noun} "{name}"', 'the text "{name}"', "one of the entries"
+"""Where such an instruction stands, by the words before it."""
+
+
+def describe_place(results: Sequence[JsonValue], demand: str, wording: Wording) -> str:
+    """Return where an instruction stands that a result has shown: the user does not see the entries.
+
+    Args:
+        results: The results so far.
+        demand: The instruction.
+        wording: Words for the things of the environment.
+    """
+    rows = [row for result in results for row in iterate_rows(result)]
+    texts = ((row, text) for row in rows for text in row.values() if isinstance(text, str))
+    row, text = next(((row, text) for row, text in texts if demand in text), ({}, ""))
+    name, key = text.partition(demand)[0].rstrip(". "), next(iter(row), "")
+    if not name or '"' in name:
+        return SOMEWHERE
+    return ENTRY.format(noun=wording.entity(key).noun, name=name) if is_identifier(key) else TEXT.format(name=name)
+
+
+def rephrase_plainly(reason: str) -> str:
+    """Rephrase a reason in plain language: no ISO dates, no snake_case, amounts with their currency."""
+    return _AMOUNT.sub("£", _CODED.sub(lambda match: format_value(match.group(0)), reason))

@@ -201,6 +201,8 @@ _AGENT = AgentSentences(
         "Darum habe ich mich gekümmert.",
         "Erledigt. Sie müssen nichts weiter tun.",
     ),
+    grave=re.compile(r"\b(?:Krankenhaus|Beerdigung|gestorben|verstorben|Unfall|Operation)\b"),
+    sympathy=("Das tut mir sehr leid.", "Es tut mir sehr leid, das zu hören."),
 )
 _CONFIRMS = ConfirmationSentences(
     this_thing="",
@@ -243,6 +245,9 @@ _REPORTS = ReportSentences(
         r"Sie (?:ist|wird|kommt|liegt|kostet|geht|hat|wurde|soll|läuft|gilt|beträgt)\b"
     ),
     own=re.compile(r"\bmein(e[nrms]?)?\b"),
+    yes_or_no=re.compile(r"(?!)"),
+    asks_yes_or_no=re.compile(r"(?!)"),
+    asks_for_possibility=re.compile(r"(?!)"),
 )
 _USER = UserSentences(
     means=("Ich meine {}.", "{}, bitte."),

@@ -242,6 +242,13 @@ _AGENT = AgentSentences(
         "I've taken care of that for you.",
         "Done. You don't need to do anything else.",
     ),
+    grave=re.compile(
+        r"\b(?:(?:in|to|into) (?:the )?hospital|funeral|passed away|(?:having|have) (?:surgery|an operation)"
+        r"|an accident|down with the flu|badly ill|seriously ill|intensive care"
+        r"|broke(?:n)? (?:my|his|her) (?:leg|arm|ankle|wrist|foot|hip))\b",
+        re.IGNORECASE,
+    ),
+    sympathy=("I'm so sorry to hear that.", "I'm very sorry to hear that.", "Oh no, I'm sorry to hear that."),
 )
 _CONFIRMS = ConfirmationSentences(
     this_thing=r"\b(?:this|that) {}\b",
@@ -287,6 +294,13 @@ _REPORTS = ReportSentences(
     starts_with_pronoun=re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b"),
     pronoun=re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b|(?:[\w£.,:]+ ){1,4}(?:it|them)\b"),
     own=re.compile(r"\b(?:my|our)\b", re.IGNORECASE),
+    yes_or_no=re.compile(r"(?:Yes|No), "),
+    asks_yes_or_no=re.compile(
+        r"(?:^|[.!?:;,] |\b(?:and|so|but) )(?:(?:is|are|was|were|am|do|does|did|has|have|had|will)(?:n't)? (?!you\b)"
+        r"|(?:can|could|may|might)(?:n't)? (?!you\b|u\b))[^.!]*\?|\b(?:whether|if|that) ",
+        re.IGNORECASE,
+    ),
+    asks_for_possibility=re.compile(r"\b(?:it be possible|is it possible|any chance|are you able|a way to)\b", re.I),
 )
 _USER = UserSentences(
     means=("I mean {}.", "{}, please."),

@@ -8,16 +8,13 @@ from typing import Literal, Protocol
 _YEAR = re.compile(
     r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
 )
-_GET = re.compile(
-    r"((?:\b[Yy]ou(?: could| can)?(?: please| quickly| just)?|\b[Pp]lease(?: just| quickly| also)?|kind as to) get) "
-    r"(?=(?:an? |access\b|\d|some |more ))"
-)
-"""A request for something that somebody else is to get: "could you get a licence"."""
 _ASKING_WORD = r"(?:who|what|which|when|where|how|whether|if|why|until|on which|in which|for how|by when|at what)\b"
 _TO_OTHERS = (
     r"(?:\b(?:[Yy]ou|u)(?: could| can)?(?: please| pls| quickly| just| also| maybe)*"
     r"|\b(?:[Pp]lease|pls)(?: just| quickly| also)?|kind as to|\byou to)"
 )
+_GET = re.compile(rf"({_TO_OTHERS} get) (?=(?:an? |access\b|\d|some |more ))")
+"""A request for something that somebody else is to get: "could you get a licence"."""
 _TELL = re.compile(
     rf"({_TO_OTHERS}) (?:find out\b(?! about)|see (?={_ASKING_WORD})|check (?={_ASKING_WORD}(?<!whether)))"
 )

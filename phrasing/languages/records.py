@@ -142,6 +142,10 @@ class AgentSentences:
     which_of_many: str
     claims: tuple[str, ...]
     """What a faulty agent says of something that it has not done."""
+    grave: Pattern
+    """What a user tells that nobody passes over: illness, an accident, a death."""
+    sympathy: tuple[str, ...]
+    """What an agent says to that first."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,12 @@ class ReportSentences:
     starts_with_pronoun: Pattern
     pronoun: Pattern
     own: Pattern
+    yes_or_no: Pattern
+    """A yes or no with which an answer begins, where what follows stands by itself."""
+    asks_yes_or_no: Pattern
+    """A question that a yes or no answers."""
+    asks_for_possibility: Pattern
+    """A question whether something can be done: a yes or no at once would answer that."""
 
 
 @dataclass(frozen=True)

@@ -144,8 +144,8 @@ def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[Go
     for name, source in write.provenance.items():
         if not isinstance(source, FromUser) or name not in fields or not _is_used_once(case, source.known):
             continue
-        if case.first_needed(source.known) != turn or (step is not None and name in step.same_as):
-            continue
+        if case.first_needed(source.known) != turn or (step is not None and name in (*step.same_as, *step.days_within)):
+            continue  # what is urgent is not wanted in a month
         of_story = step.arguments.get(name) if step is not None else None
         fitting = of_story if _is_word(write.arguments[name]) else None
         for other in _propose_values(write.arguments[name], fields[name]):

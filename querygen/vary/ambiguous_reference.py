@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trajsmith.grounding import ListLevel, build_selector_key, find_values, get_value, iterate_leaves
+from trajsmith.grounding import ListLevel, build_selector_key, find_values, get_state, get_value, iterate_leaves
 from trajsmith.grounding.row_fields import list_sayable_fields
 from trajsmith.phrasing import is_value_mentioned, render_phrase
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult, replace_arguments
@@ -69,12 +69,17 @@ def _find_shared_fields(
         if match.value != value or level is None or not isinstance(level.row, dict):
             continue
         for field in list_sayable_fields(level.row):
-            alike = [row for row in level.rows if get_value(row, field) == get_value(level.row, field)]
+            alike = [row for row in level.rows if _is_alike(row, level.row, field)]
             some = 2 <= len(alike) <= MOST_ROWS and len(alike) < len(level.rows)
             if field != pick.field and some and _can_be_named(case, path, field):
                 other = _get_value_in_row(matches, level, alike, value)
                 if other is not None:
                     yield _Reading(turn, index, path, key, field, len(alike), get_value(level.row, field), other)
+
+
+def _is_alike(row: Any, chosen: Any, field: str) -> bool:
+    """Return True if a row fits the same words: of a trip that is over nobody asks when it leaves."""
+    return bool(get_value(row, field) == get_value(chosen, field)) and bool(get_state(row) == get_state(chosen))
 
 
 def _can_be_named(case: VariantCase, parameter: str, field: str) -> bool:

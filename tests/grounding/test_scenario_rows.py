@@ -76,6 +76,26 @@ async def test_what_is_given_away_costs_no_more_than_the_story_allows():
     assert max(totals) <= 160
 
 
+async def test_who_is_hurt_cancels_what_is_near():
+    cancel = {"tool": "cancel_event", "days_near": {"starts_at": 5}}
+    days = [
+        date.fromisoformat(calls["cancel_event"].result["starts_at"][:10]) - date(now.year, now.month, now.day)
+        for calls, _, now in await ground_all("calendar", cancel, count=10)
+    ]
+    assert days
+    assert max(days) <= timedelta(days=5)
+
+
+async def test_money_is_saved_from_an_account_that_has_some():
+    save = {"tool": "add_to_savings_goal", "where": {"kind": ["current"]}, "at_least": {"balance": 250}}
+    balances = []
+    for calls, _, _ in await ground_all("bank", save, count=20):
+        result = calls["add_to_savings_goal"].result
+        balances.append(result["balance"] + result["amount"])
+    assert balances
+    assert min(balances) >= 250
+
+
 async def test_access_lasts_as_many_days_as_the_story_needs():
     asks = {"tool": "request_access", "arguments": {"system": ["remote_access"]}, "days_ahead": {"until": 21}}
     lasting = [
@@ -96,3 +116,14 @@ def test_a_condition_that_names_no_field_is_refused(reference):
     book = ScenarioBook(scenarios=(Scenario.model_validate({"id": "story", "motives": ["Hello."], "steps": steps}),))
     with pytest.raises(InputError, match=r"where_same: 'add_extra\.?' names no field"):
         check_scenarios(book, ENVIRONMENTS.get("travel").describe())
+
+
+async def test_what_is_urgent_is_wanted_soon():
+    """A laptop that fails before a presentation is not collected in five weeks."""
+    asks = {"tool": "order_replacement", "days_within": {"collect_on": 10}}
+    waits = [
+        date.fromisoformat(calls["order_replacement"].arguments["collect_on"]) - date(now.year, now.month, now.day)
+        for calls, _, now in await ground_all("helpdesk", asks, count=8)
+    ]
+    assert waits
+    assert timedelta(0) < min(waits) <= max(waits) <= timedelta(days=10)

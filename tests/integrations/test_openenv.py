@@ -117,7 +117,8 @@ def test_the_folder_is_pushed_as_a_space(folder, tmp_path, checked):
         hub_env = {"HF_ENDPOINT": hub.url, "HF_TOKEN": hub.token, "HF_HOME": str(tmp_path), "HF_HUB_DISABLE_XET": "1"}
         run_openenv(folder, "push", "--repo-id", "me/tasks", "--no-interface", **hub_env)
         files = hub.files("spaces/me/tasks")
-    own = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    kept = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
+    own = {path.relative_to(folder).as_posix(): path for path in kept}
     moved = {name.removeprefix("server/") if name == "server/Dockerfile" else name: own[name] for name in own}
     same = sum(files.get(name) == path.read_bytes() for name, path in moved.items())
     checked("openenv", read_version("openenv", "openenv"), "openenv push (local Hub), files", same, len(moved))

@@ -304,6 +304,7 @@ def test_who_the_user_is_is_said_once(seed: int) -> None:
     [
         ("Could you get a licence for Querydeck?", "Could you get me a licence for Querydeck?"),
         ("I'd be glad if you could get 10 more days.", "I'd be glad if you could get me 10 more days."),
+        ("any chance u can get 15 more days for it", "any chance u can get me 15 more days for it"),
         ("Please get access to the drive.", "Please get me access to the drive."),
         ("I'd like to get access to the drive.", "I'd like to get access to the drive."),
         ("Could you get that order cancelled?", "Could you get that order cancelled?"),

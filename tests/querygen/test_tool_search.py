@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 
 import orjson
 import pytest
@@ -13,11 +14,11 @@ from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.evals.episodes import play_episode
 from trajsmith.models import CallableModel, ChatReply
-from trajsmith.phrasing import ToolIndex
+from trajsmith.phrasing import Phrasebook, ToolIndex, ToolPhrases, Wording
 from trajsmith.pipeline.eval_contexts import open_eval_contexts
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.querygen.tool_queries import _says_enough, plan_tool_search
+from trajsmith.querygen.tool_queries import _propose_queries, _says_enough, plan_tool_search
 from trajsmith.records import CALL_TOOL, SEARCH_TOOLS, FunctionCall, Message, ToolCall, ToolSpec
 from trajsmith.train_grpo.episodes import EpisodeSource, build_class_name
 from trajsmith.train_grpo.rollouts import Rollout
@@ -198,3 +199,20 @@ def test_an_environment_with_such_a_name_is_not_searched():
 )
 def test_a_query_says_what_is_to_be_done(phrase, enough):
     assert _says_enough(phrase) is enough
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS.names())
+def test_nobody_searches_by_reciting_a_description(environment):
+    """The first query for a tool is a few words, and no part of the description that the search is going to show."""
+    tools = ENVIRONMENTS.get(environment).describe().tools
+    for tool in tools:
+        query = next(_propose_queries(tool, Wording(Phrasebook(), tools), random.Random(0)))
+        assert 2 <= len(query.split()) <= 5, query
+        assert len(query.split()) < 4 or query not in tool.description.lower()
+
+
+def test_own_words_that_name_nothing_of_the_tool_are_no_query():
+    tool = ToolSpec(server="shop", name="get_product", description="Show price and stock.", input_schema={})
+    book = Phrasebook(tools={"get_product": ToolPhrases(narrate=["show the price", "look at the product itself"])})
+    queries = {next(_propose_queries(tool, Wording(book, [tool]), random.Random(seed))) for seed in range(20)}
+    assert queries == {"product details", "look at product itself"}

@@ -1,12 +1,13 @@
 """Words at the beginning of a later turn: they fit what came of the turn before, and often there are none."""
 
 import random
+from datetime import date
 
 import pytest
 
 from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, ScenarioStep, Wording
 from trajsmith.phrasing.voices import Outcome, draw_pattern, get_user_voice
-from trajsmith.querygen.persona import add_sentence, draw_turn_opening, find_outcome
+from trajsmith.querygen.persona import add_sentence, draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.vary._case import _retell
 from trajsmith.records import FrozenModel, GoldCall, Persona
 
@@ -64,3 +65,17 @@ def test_a_further_sentence_is_typed_as_the_message_is():
     text = add_sentence("a code until 3 april", "Ask me once more, please.", casual, random.Random(1))
     assert text.startswith("a code until 3 april. ")
     assert text.removeprefix("a code until 3 april. ").islower()
+
+
+@pytest.mark.parametrize(
+    ("style", "said"),
+    [
+        ("plain", 'There are 4 of us. That connection, please, as in "yes. the fast one".'),
+        ("casual", "there are 4 of us. that"),
+    ],
+)
+def test_a_sentence_that_begins_with_what_a_thing_is_called_has_a_capital(style: str, said: str) -> None:
+    persona = Persona(name="Ann", role="clerk", style=style)
+    text = 'There are 4 of us. that connection, please, as in "yes. the fast one".'
+    query = render_query("", text, persona, (), date(2026, 1, 1), random.Random(3), slipped={"all"})
+    assert query.startswith(said)

@@ -1,6 +1,7 @@
 """Questions for one of several things: by name, only what fits, no list twice, and no long ones."""
 
 import random
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -69,6 +70,39 @@ def test_only_what_fits_the_words_of_the_user_is_offered():
     rows = select_meant_rows(FILES, pick(FILES[1]), "Could you share the zip file with my team?", WORDING)
     assert [row["file_name"] for row in rows] == ["Office Tour.zip", "Lecture.zip"]
     assert select_meant_rows(FILES, pick(FILES[0]), "Could you share the zip file?", WORDING) == FILES
+
+
+TRIPS = [
+    {"booking_id": f"B{n}", "from_city": "Holmey", "to_city": city, "departs_at": f"2026-03-{n}", "status": status}
+    for n, city, status in (
+        (24, "Lunna", "confirmed"), (30, "Lunna", "confirmed"), (11, "Lunna", "travelled"), (12, "Hall", "travelled"),
+    )
+]  # fmt: skip
+TRIP_WORDING = Wording(
+    Phrasebook(
+        entities={
+            "booking_id": EntityPhrases(
+                noun="trip", name=("your {to_city} trip on {departs_at|date}",), by={"to_city": ("my trip to {value}",)}
+            )
+        }
+    ),
+    [],
+)
+
+
+def test_a_word_of_the_story_is_no_word_on_the_thing():
+    """ "She's never travelled in style" speaks of no trips that were travelled; and one that is over leaves no more."""
+    said = "She's never travelled in style. When does my trip to Lunna leave?"
+    rows = select_meant_rows(TRIPS, pick(TRIPS[0], "departs_at"), said, TRIP_WORDING, "booking_id")
+    assert [row["booking_id"] for row in rows] == ["B24", "B30"]
+
+
+@pytest.mark.parametrize("style", load_voices().agents)
+def test_what_there_is_to_choose_from_is_joined_by_or(style):
+    for seed in range(12):
+        writer = ChoiceWriter(TRIP_WORDING, random.Random(seed), get_agent_voice(style))
+        text = writer.write("booking_id", TRIPS[:2], pick(TRIPS[0], "departs_at"))
+        assert not re.search(r" and your [^.]*\?", text), text
 
 
 @pytest.mark.parametrize(("changed", "listed"), [("F0", True), (None, False)])

@@ -153,6 +153,11 @@ def test_a_coupon_is_found_by_its_code() -> None:
     assert collect_shown(rows, "sku", "WELCOME10") == {}
 
 
+def build_task(calls):
+    turns = (SimpleNamespace(query="", known=()),)
+    return SimpleNamespace(seed=0, gold_calls=calls, turns=turns, scenario_id="", mode="conversation")
+
+
 @pytest.mark.parametrize(("cancelled", "known"), [("B2", True), ("B1", False)])
 def test_only_a_write_to_a_thing_outdates_what_was_shown_of_it(cancelled, known):
     """A trip's refund is still known after another trip was cancelled."""
@@ -161,8 +166,7 @@ def test_only_a_write_to_a_thing_outdates_what_was_shown_of_it(cancelled, known)
         GoldCall(tool="cancel", arguments={"trip_id": cancelled}, provenance={}, effect="write", result={"fee": 1.0}),
     ]
     first = Selector(rows="$.result", how="equals", field="day", value="2026-05-03")
-    task = SimpleNamespace(seed=0, gold_calls=calls, turns=(), scenario_id="")
-    agent = ScriptedAgent(task, Wording(BOOK, TOOLS), 0)
+    agent = ScriptedAgent(build_task(calls), Wording(BOOK, TOOLS), 0)
     agent.results = [ToolResult(call.result) for call in calls]
     next_call = GoldCall(
         tool="cancel",
@@ -183,7 +187,7 @@ def test_what_no_call_changes_is_still_known_after_a_write():
     ]
     entity = BOOK.entities["trip_id"].model_copy(update={"lasting": ("price",)})
     book = BOOK.model_copy(update={"entities": {**BOOK.entities, "trip_id": entity}})
-    agent = ScriptedAgent(SimpleNamespace(seed=0, gold_calls=calls, turns=(), scenario_id=""), Wording(book, TOOLS), 0)
+    agent = ScriptedAgent(build_task(calls), Wording(book, TOOLS), 0)
     agent.results = [ToolResult(call.result) for call in calls]
     assert agent._find_shown("trip_id", "B1") == {"trip_id": "B1", "price": 20.0}
 

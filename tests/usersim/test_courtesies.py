@@ -9,17 +9,18 @@ from trajsmith.phrasing.voices import get_agent_voice
 from trajsmith.usersim import courtesies
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
 
-MOTIVE = "My father is in hospital, and I have to drop everything."
+MOTIVE = "My father is moving house, and I have to drop everything."
+GRAVE = "My father is in hospital, and I have to drop everything."
 STORY = Scenario(
-    id="ill_father", motives=(MOTIVE,), steps=(ScenarioStep(tool="list_events"),),
+    id="busy_father", motives=(MOTIVE,), steps=(ScenarioStep(tool="list_events"),),
     reactions=("I'm sorry to hear that.",), closings=("I wish him all the best.",),
 )  # fmt: skip
 
 
-def draw(query: str, twist: object = None, scenario_id: str = STORY.id) -> Courtesies:
+def draw(query: str, twist: object = None, scenario_id: str = STORY.id, mode: str = "conversation") -> Courtesies:
     wording = SimpleNamespace(scenarios=ScenarioBook(scenarios=(STORY,)))
     turns = (SimpleNamespace(query=query),)
-    task = SimpleNamespace(seed=1, scenario_id=scenario_id, motive=MOTIVE, turns=turns, twist=twist)
+    task = SimpleNamespace(seed=1, scenario_id=scenario_id, motive=MOTIVE, turns=turns, twist=twist, mode=mode)
     return draw_courtesies(task, wording, get_agent_voice("plain"), 0)
 
 
@@ -43,6 +44,19 @@ def test_an_offer_of_more_help_gives_way_to_a_good_wish(monkeypatch):
     monkeypatch.setattr(courtesies, "OFFERS", 1)
     assert draw(MOTIVE).closing == STORY.closings[0]
     assert draw("Please cancel it.").closing.endswith((".", "?"))
+
+
+def test_nobody_passes_over_an_illness_whatever_is_asked_for():
+    for scenario in ("", STORY.id):
+        said = draw(f"{GRAVE} Please cancel all my events.", scenario_id=scenario)
+        reaction = said.reaction
+        assert "sorry" in reaction and said.add_to("I can't do that.") == f"{reaction} I can't do that."
+    assert draw("The batteries died, and my phone is out of hospital.").reaction == ""
+
+
+def test_who_answers_no_questions_is_asked_none(monkeypatch):
+    monkeypatch.setattr(courtesies, "OFFERS", 1)
+    assert draw("Please cancel it.", mode="direct").closing == ""
 
 
 def test_the_reaction_comes_once_and_not_before_a_refusal():

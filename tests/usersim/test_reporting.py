@@ -3,13 +3,15 @@
 import random
 from pathlib import Path
 
+import pytest
+
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
 from trajsmith.grounding import is_end_out_of_reach
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook
 from trajsmith.phrasing.languages import get_language
 from trajsmith.records import AnswerFact, GoldCall, ToolSpec
-from trajsmith.usersim.reporting import ReportWriter, render_missing_facts, summarize_reports
+from trajsmith.usersim.reporting import ReportWriter, fit_to_question, render_missing_facts, summarize_reports
 
 
 def facts(*values):
@@ -127,6 +129,51 @@ def test_what_is_asked_for_next_is_not_told_before():
         assert writer.report(call, {}, facts(280.0)) == done[1]
         writer.later = facts(280.0)
         assert writer.report(call, {}, facts(280.0)) in done, "what is asked for now is told"
+
+
+def test_what_a_refusal_tells_is_not_told_before_it():
+    """ "They can get £200.00 at most. I couldn't do it, because they can get no more than £200.00 for now." """
+    done = ("Seaview is saved.", "Seaview is saved; they can get £200.00 at most.")
+    book = Phrasebook(tools={"add": ToolPhrases(done=done)})
+    tool = ToolSpec(server="bank", name="add", description="Add.", input_schema={"type": "object", "properties": {}})
+    call = GoldCall(tool="add", arguments={}, provenance={}, effect="write")
+    said = set()
+    for seed in range(8):
+        writer = ReportWriter(Wording(book, [tool]), "plain", random.Random(seed))
+        said.add(writer.report(call, {}))
+        writer.reason = "Seaview can get no more than £200.00 for now"
+        assert writer.report(call, {}) == done[0]
+    assert said == set(done)
+
+
+@pytest.mark.parametrize(
+    ("question", "says_no"),
+    [
+        ("Is it possible to find out whether a window is open?", False),
+        ("Any chance you could see whether a window is open?", False),
+        ("Is a window open?", True),
+        ("Could you see whether a window is open?", True),
+        ("And the bathroom, is a window open there?", True),
+        ("Which windows are open?", False),
+        ("Could you go over the windows?", False),
+    ],
+)
+def test_a_no_does_not_answer_whether_something_can_be_found_out(question, says_no):
+    assert fit_to_question("No, they're all shut.", question) == (
+        "No, they're all shut." if says_no else "They're all shut."
+    )
+    assert fit_to_question("Nothing is open.", question) == "Nothing is open."
+
+
+def test_a_question_for_a_yes_or_no_gets_one_where_words_have_it():
+    done = ("The gate is open.", "{% if out.open %}No, the gate is open.{% else %}Yes, all are locked.{% endif %}")
+    book = Phrasebook(tools={"look": ToolPhrases(done=done)})
+    tool = ToolSpec(server="home", name="look", description="Look.", input_schema={"type": "object", "properties": {}})
+    call = GoldCall(tool="look", arguments={}, provenance={}, effect="read")
+    for seed in range(6):
+        writer = ReportWriter(Wording(book, [tool]), "plain", random.Random(seed))
+        said = writer.report(call, {"open": True}, question="Are all the doors locked?")
+        assert said == "No, the gate is open."
 
 
 def write_report(environment, tool, content, before=None, others=(), seed=1, **arguments):

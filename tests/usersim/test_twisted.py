@@ -3,7 +3,7 @@
 from trajsmith.phrasing import is_reason_shown
 from trajsmith.phrasing.question_detection import find_questions, is_announcement, strip_closing_offers
 from trajsmith.records import Message
-from trajsmith.usersim.variant_roles import rephrase_plainly
+from trajsmith.usersim.variant_texts import rephrase_plainly
 
 
 def test_a_reason_is_known_only_if_every_word_of_it_was_shown():

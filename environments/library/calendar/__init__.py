@@ -39,7 +39,7 @@ class Calendar(Environment[CalendarState]):
        Subscribed calendars do not count.
     2. Events of the work calendar lie within the owner's working hours, Monday to Friday.
     3. Subscribed calendars can only be read. Past events stay as they are. Events that somebody else organises cannot
-       be moved or cancelled, and no guests can be invited to them.
+       be changed: not moved or cancelled, and no guests invited.
     4. An event has at most 6 guests, each invited once. With its guests and the owner it must fit into its room.
     5. An invitation is answered before its event starts; it can be accepted only if the time is free. A yes or no
        is final.
@@ -392,7 +392,7 @@ class Calendar(Environment[CalendarState]):
             raise ToolError("the event has already started or is over, so it stays as it is")
         if event.organiser_id is not None:
             organiser = self.state.contacts[event.organiser_id].full_name
-            raise ToolError(f"the event is organised by {organiser}, and only they can change it")
+            raise ToolError(f"the event is organised by {organiser}; what others organise cannot be changed")
         return event
 
     def _check_time(

@@ -21,6 +21,7 @@ class EventRow(StateModel):
     starts_at: datetime
     ends_at: datetime
     calendar_name: str
+    organiser: str
 
 
 class GuestRow(StateModel):
@@ -87,18 +88,22 @@ def event_row(state: CalendarState, event: Event) -> EventRow:
         starts_at=event.starts_at,
         ends_at=event.ends_at,
         calendar_name=state.calendars[event.calendar_id].calendar_name,
+        organiser=get_organiser(state, event),
     )
 
 
+def get_organiser(state: CalendarState, event: Event) -> str:
+    return state.contacts[event.organiser_id].full_name if event.organiser_id else state.owner.name
+
+
 def event_details(state: CalendarState, event: Event) -> EventDetails:
-    organiser = state.contacts[event.organiser_id].full_name if event.organiser_id else state.owner.name
     return EventDetails(
         event_id=event.event_id,
         title=event.title,
         starts_at=event.starts_at,
         ends_at=event.ends_at,
         calendar_name=state.calendars[event.calendar_id].calendar_name,
-        organiser=organiser,
+        organiser=get_organiser(state, event),
         guests=[
             GuestRow(full_name=state.contacts[guest.contact_id].full_name, answer=guest.answer)
             for guest in state.guests_of(event.event_id)

@@ -474,6 +474,7 @@ def _rows(files: list[File]) -> list[FileRow]:
             file_type=file.file_type,
             size_mb=file.size_mb,
             modified_at=file.modified_at,
+            confidentiality=file.confidentiality,
         )
         for file in newest
     ]

@@ -125,6 +125,7 @@ class FileRow(StateModel):
     file_type: FileType
     size_mb: float
     modified_at: datetime
+    confidentiality: Confidentiality
 
 
 class FileInfo(StateModel):

@@ -65,7 +65,7 @@ SYMPTOMS = ("no internet at all", "slow in the evenings", "line drops out", "new
 def make_state(size: str, seed: int) -> MobileCareState:
     """A provider of the given size and one of its customers on the phone; the same seed gives the same state."""
     rng = random.Random(derive_seed("mobile_care", size, seed))
-    now = datetime(2026, rng.randrange(1, 13), rng.randrange(1, 28), rng.randrange(8, 20), rng.choice((5, 20, 35, 50)))
+    now = datetime(2026, rng.randrange(1, 13), rng.randrange(10, 28), rng.randrange(8, 20), rng.choice((5, 20, 35, 50)))
     persons = _people.people(rng, CUSTOMERS[size])
     calling = rng.randrange(len(persons))
     person = persons[calling]

@@ -103,6 +103,7 @@ class StayRow(StateModel):
     check_out: date
     guests: int
     total: float
+    refundable: bool
     status: StayStatus
 
 
@@ -182,6 +183,7 @@ def stay_row(state: TravelState, stay: Stay) -> StayRow:
         check_out=stay.check_out,
         guests=stay.guests,
         total=stay.total,
+        refundable=room.refundable,
         status=stay.status,
     )
 

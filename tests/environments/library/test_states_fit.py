@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library.calendar.seeds import make_state as make_calendar
 from trajsmith.environments.library.mobile_care.rules import add_months
 from trajsmith.environments.library.mobile_care.seeds import make_state as make_provider
@@ -52,3 +53,22 @@ def test_an_unlocked_door_can_be_locked_from_afar(seed: int) -> None:
     unlocked = [lock for lock in state.locks.values() if lock.status == "unlocked"]
     assert unlocked
     assert all(lock.battery_percent >= 10 for lock in unlocked)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_month_has_days_in_which_its_data_were_used(seed: int) -> None:
+    """Nobody has used 11 of 12 GB on the first day of the month."""
+    assert make_provider("small", seed).now.day >= 10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lists_show_what_decides_whether_something_can_be_cancelled(seed: int) -> None:
+    """Who organises an event, and whether a stay can be cancelled: nobody needs to try it."""
+    calendar = ENVIRONMENTS.get("calendar")(make_calendar("small", seed))
+    rows = calendar.list_events(days=14)
+    own = {row.event_id for row in rows if row.organiser == calendar.state.owner.name}
+    assert own == {row.event_id for row in rows if calendar.state.events[row.event_id].organiser_id is None}
+    travel = ENVIRONMENTS.get("travel")(make_desk("small", seed))
+    for stay in travel.state.stays.values():
+        row = next(row for row in travel.list_stays(stay.traveller_id) if row.reservation_id == stay.reservation_id)
+        assert row.refundable == travel.state.rooms[stay.room_id].refundable
