@@ -30,10 +30,7 @@ def read_view(model: type[AnyRecord], line: bytes) -> AnyRecord:
     try:
         view: Any = _create_decoder(model).decode(line)
         content = orjson.loads(line)
-    except (
-        msgspec.DecodeError,
-        orjson.JSONDecodeError,
-    ):  # from_line says what is wrong; it takes more, such as "1.0" for 1
+    except (msgspec.DecodeError, ValueError, RecursionError):  # reading it as a record says what is wrong
         return model.from_line(line)
     if view.id != model.compute_id(content):
         return model.from_line(line)

@@ -96,6 +96,11 @@ def test_a_changed_line_is_refused_as_that_of_a_record(change: dict[str, Any], r
         read_view(Trajectory, orjson.dumps(content))
 
 
-def test_a_torn_line_is_refused() -> None:
+@pytest.mark.parametrize(
+    "line",
+    [TRAJECTORY.to_line()[:-20], TRAJECTORY.to_line().replace(b"Pay.", b"\xff"), b'{"diff": ' + b"[" * 100_000],
+    ids=["torn", "no-utf-8", "deep"],
+)
+def test_what_is_no_json_is_refused(line: bytes) -> None:
     with pytest.raises(InputError, match="Invalid JSON"):
-        read_view(Trajectory, TRAJECTORY.to_line()[:-20])
+        read_view(Trajectory, line)
