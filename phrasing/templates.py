@@ -3,7 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes, pass_context
@@ -15,6 +15,8 @@ from trajsmith.phrasing.languages import get_language
 from trajsmith.records import RENDER_ERRORS, InputError, template_environment, walk_tree
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
+_PATH = re.compile(r"\{\s*([a-z_]\w*(?:\.[a-z_]\w*)*(?:\s*\|\s*[a-z_]\w*)*)\s*\}")
+"""A slot that is a name or a path into a value, and filters without arguments."""
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
 _STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
 """A full stop after a quotation that has one."""
@@ -48,6 +50,27 @@ def _drop_start(names: Sequence[Any], start: str) -> list[str]:
     return [str(name).removeprefix(f"{start} ") if start else str(name) for name in names]
 
 
+VALUE_FILTERS: dict[str, Callable[..., Any]] = {
+    "money": value_formatting.format_money,
+    "date": value_formatting.format_date,
+    "plus_days": value_formatting.add_days,
+    "datetime": value_formatting.format_datetime,
+    "time": value_formatting.format_time,
+    "weekday": value_formatting.format_weekday,
+    "human": value_formatting.humanize,
+    "words": value_formatting.join_words,
+    "yesno": value_formatting.format_yes_no,
+    "nom": lambda phrase: get_language().grammar.to_nominative(str(phrase)),
+    "dat": lambda phrase: get_language().grammar.to_dative(str(phrase)),
+    "shared_start": _find_shared_start,
+    "drop_start": _drop_start,
+    "lookup": lambda value, table: table.get(str(value), value),
+}
+"""Filters of values; `lookup` and `drop_start` take an argument, the others do not."""
+RESERVED = frozenset({"true", "false", "none", "not", "and", "or", "in", "is", "if", "else", "self", "super"})
+"""Words that are no names of values in an expression."""
+
+
 def _environment() -> ImmutableSandboxedEnvironment:
     environment = template_environment(
         bounded=True,
@@ -56,23 +79,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         undefined=PhraseUndefined,
         finalize=_finalize_value,
     )
-    filters: dict[str, Callable[..., Any]] = {
-        "money": value_formatting.format_money,
-        "date": value_formatting.format_date,
-        "plus_days": value_formatting.add_days,
-        "datetime": value_formatting.format_datetime,
-        "time": value_formatting.format_time,
-        "weekday": value_formatting.format_weekday,
-        "human": value_formatting.humanize,
-        "words": value_formatting.join_words,
-        "yesno": value_formatting.format_yes_no,
-        "nom": lambda phrase: get_language().grammar.to_nominative(str(phrase)),
-        "dat": lambda phrase: get_language().grammar.to_dative(str(phrase)),
-        "shared_start": _find_shared_start,
-        "drop_start": _drop_start,
-        "lookup": lambda value, table: table.get(str(value), value),
-    }
-    environment.filters.update(filters)
+    environment.filters.update(VALUE_FILTERS)
     environment.filters["rows"] = _rows
     return environment
 
@@ -80,12 +87,53 @@ def _environment() -> ImmutableSandboxedEnvironment:
 _ENVIRONMENT = _environment()
 
 
+class PathTemplate:
+    """Renders texts and slots of paths and filters as Jinja2 does, whose compiler takes half a millisecond for each."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self._texts = pieces[::2]
+        self._slots: list[tuple[str, list[str], list[Callable[..., Any]]]] = []
+        for slot in pieces[1::2]:
+            path, *filters = (part.strip() for part in slot.split("|"))
+            name, *attributes = path.split(".")
+            self._slots.append((name, attributes, [_ENVIRONMENT.filters[part] for part in filters]))
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """Render with values.
+
+        Raises:
+            TemplateError: A name is missing, or something else that Jinja2 refuses.
+        """
+        parts = [self._texts[0]]
+        for (name, attributes, filters), text in zip(self._slots, self._texts[1:], strict=True):
+            value = values[name] if name in values else _ENVIRONMENT.undefined(name=name)
+            for attribute in attributes:
+                value = _ENVIRONMENT.getattr(value, attribute)
+            for apply in filters:
+                value = apply(value)
+            parts += (str(_finalize_value(value)), text)
+        return _ENVIRONMENT.concat(parts)
+
+
 @functools.cache
-def _compile_template(template: str) -> Template:
+def _compile_template(template: str) -> Template | PathTemplate:
+    pieces = _PATH.split(template)
+    plain = "\r" not in template and not any("{" in text or "}" in text for text in pieces[::2])
+    if plain and _are_own_filters(pieces[1::2]):
+        return PathTemplate(pieces)
     try:
         return _ENVIRONMENT.from_string(_trees.pop(template) if template in _trees else template)
     except TemplateError as error:
         raise InputError(f"phrase template {template!r}: {error}") from error
+
+
+def _are_own_filters(slots: Iterable[str]) -> bool:
+    """Return True if no slot uses a filter of Jinja2, nor a name that Jinja2 reads as something else."""
+    for slot in slots:
+        path, *filters = (part.strip() for part in slot.split("|"))
+        if any(name not in VALUE_FILTERS for name in filters) or RESERVED.intersection(path.split(".")):
+            return False
+    return True
 
 
 _trees: dict[str, nodes.Template] = {}

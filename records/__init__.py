@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         TurnVerdict,
         Verdict,
     )
+    from trajsmith.records.views import read_view
     from trajsmith.records.writer_lock import WriterLock
     from trajsmith.records.yaml_text import compose_yaml
 
@@ -167,6 +168,7 @@ _NAMES = {
     "traces": "TraceCall TraceDialogue TraceTask",
     "trajectory": "CallEvent InjectedFault Trajectory TurnSpan",
     "verdict": "CheckOutcome JudgeOpinion Outcome PrunedCall StepLabel TurnVerdict Verdict",
+    "views": "read_view",
     "writer_lock": "WriterLock",
     "yaml_text": "compose_yaml",
 }
@@ -306,6 +308,7 @@ __all__ = [
     "read_lines",
     "read_records",
     "read_stored",
+    "read_view",
     "redact_secrets",
     "reduce_gc_frequency",
     "refuse_link",

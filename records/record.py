@@ -59,7 +59,7 @@ class Record(FrozenModel):
             raise InputError(f"{where}: (top): Invalid JSON: {error}") from error
         except ValidationError as error:
             raise InputError(f"{where}: {format_first_error(error)}") from error
-        if cls._compute_id(content) != record.id:
+        if cls.compute_id(content) != record.id:
             raise InputError(
                 f"{where}: changed by hand: its content is not what {record.id} was made of; put back what stood "
                 "there, or start anew with --fresh"
@@ -67,7 +67,7 @@ class Record(FrozenModel):
         return record
 
     @classmethod
-    def _compute_id(cls, content: JsonObject) -> str:
+    def compute_id(cls, content: JsonObject) -> str:
         """Return the id that the content of a line must have, also of a record of another version with other fields."""
         named = {key: value for key, value in content.items() if key != "id" and key not in cls.VOLATILE}
         return f"{cls.PREFIX}_{content_hash(named, 16)}"

@@ -28,6 +28,7 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
     raise_gc_threshold,
+    read_view,
     storage_boundary,
 )
 
@@ -50,6 +51,8 @@ class ExportOrder:
     """Make the entries of the pages of all conversations."""
     again: str = ""
     """What to do after the disk was full."""
+    views: bool = True
+    """Read trajectories and verdicts as views; formats of others are given records."""
 
 
 class PageEntry(NamedTuple):
@@ -109,9 +112,10 @@ class ChunkExporter:
         folder = next(iter(targets.folders.values()))
         rows = self._rows = FormatRows(targets, self._run.get_state, f"{chunk.number:06d}-", self._rows)
         part = ExportPart(WrittenRows({}, {}), counts=RunCounts(order.faulty))
+        judged_plays = read_judged(self._run, chunk.places, order.views and self._audit is None)
         try:
             with storage_boundary(folder, order.again), raise_gc_threshold():
-                for place, judged in zip(chunk.places, read_judged(self._run, chunk.places), strict=True):
+                for place, judged in zip(chunk.places, judged_plays, strict=True):
                     self._add(part, rows, chunk, place, judged)
                 part.rows = rows.finish()
                 part.report.close()
@@ -139,8 +143,13 @@ class ChunkExporter:
             part.entries.append(PageEntry(place.number, group, trajectory.id, entry))
 
 
-def read_judged(run: RunDirectory, places: Iterable[JudgedPlace]) -> Iterator[Judged]:
+def read_judged(run: RunDirectory, places: Iterable[JudgedPlace], views: bool = True) -> Iterator[Judged]:
     """Read judged trajectories, those that the selection left out as rejected.
+
+    Args:
+        run: The run.
+        places: Which ones.
+        views: Give views of trajectories and verdicts, but where calls are taken out of a trajectory.
 
     Raises:
         InputError: A line is no record, or was changed by hand; the text names file and line.
@@ -153,8 +162,8 @@ def read_judged(run: RunDirectory, places: Iterable[JudgedPlace]) -> Iterator[Ju
         for place in places:
             if task is None or place.task != span:
                 task, span = _read(TaskHeader, paths[0], tasks, place.task), place.task
-            trajectory = _read(Trajectory, paths[1], trajectories, place.trajectory)
-            verdict = _read(Verdict, paths[2], verdicts, place.verdict)
+            verdict = _read(Verdict, paths[2], verdicts, place.verdict, views and not place.unselected)
+            trajectory = _read(Trajectory, paths[1], trajectories, place.trajectory, views and not verdict.pruned)
             if verdict.trajectory_id != trajectory.id:
                 raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, not to {trajectory.id}")
             if trajectory.task_id != task.id:
@@ -182,9 +191,9 @@ def _open_all(paths: tuple[Path, ...]) -> Iterator[list[int]]:
             os.close(handle)
 
 
-def _read(model: type[AnyRecord], path: Path, handle: int, span: Span) -> AnyRecord:
+def _read(model: type[AnyRecord], path: Path, handle: int, span: Span, view: bool = False) -> AnyRecord:
     line = os.pread(handle, span.length, span.start)
     try:
-        return model.from_line(line)
+        return read_view(model, line) if view else model.from_line(line)
     except InputError as error:
         raise explain_bad_line(path, span, line, model) from error

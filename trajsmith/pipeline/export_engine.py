@@ -3,8 +3,9 @@
 import asyncio
 import pickle
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 
+from trajsmith.export import FORMATS
 from trajsmith.pipeline.config import EngineSettings
 from trajsmith.pipeline.engine import AHEAD
 from trajsmith.pipeline.export_chunks import ChunkExporter, ExportOrder, ExportPart
@@ -15,6 +16,7 @@ from trajsmith.records import InputError, RunError, TaskHeader, Trajectory, list
 
 TRAJECTORIES_PER_WORKER = 5000
 """Judged trajectories that make up for the start of a worker, which takes as much CPU."""
+OWN = "trajsmith"
 PROGRAM = "trajsmith.pipeline.export_worker"
 
 
@@ -25,6 +27,11 @@ def count_export_workers(engine: EngineSettings, order: ExportOrder, judged: int
     if engine.workers == "auto" or engine.kind != "local":
         return max(1, min(count_cores(), judged // TRAJECTORIES_PER_WORKER))
     return engine.workers
+
+
+def are_built_in(formats: Iterable[str]) -> bool:
+    """Return True if no format is one of others, which may use all that records can do."""
+    return {source.name for source in FORMATS.sources() if source.distribution == OWN}.issuperset(formats)
 
 
 async def export_parts(

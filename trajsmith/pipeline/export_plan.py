@@ -200,7 +200,7 @@ def _iter_heads(path: Path, head: type[Head], model: type[Record]) -> Iterator[t
     for span, line in _iter_spans(path):
         try:
             yield decode(line), span
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise explain_bad_line(path, span, line, model) from error
 
 

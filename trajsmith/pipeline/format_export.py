@@ -10,7 +10,7 @@ from trajsmith.export import FormatSettings, MultiFormatWriter
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
 from trajsmith.pipeline.export_chunks import ExportOrder
-from trajsmith.pipeline.export_engine import count_export_workers, export_parts
+from trajsmith.pipeline.export_engine import are_built_in, count_export_workers, export_parts
 from trajsmith.pipeline.export_plan import ExportPlan
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads
@@ -83,7 +83,7 @@ async def export_formats(
                 matrix.add(task, trajectory, verdict, specs[trajectory.environment])
                 bar.advance()
         else:
-            order = ExportOrder(matrix.targets, ACCEPTED[include])
+            order = ExportOrder(matrix.targets, ACCEPTED[include], views=are_built_in(targets))
             rows = config.export.rows_per_shard
             plan = ExportPlan(run, config.export.split, rows, load_unselected(run), rates, order.wanted)
             parts = export_parts(plan, order, count_export_workers(config.engine, order, total))

@@ -29,7 +29,7 @@ from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.dialogue_audit import AuditReport
 from trajsmith.pipeline.engine import ENGINES
 from trajsmith.pipeline.export_chunks import ExportOrder, PageEntry, serialize_place
-from trajsmith.pipeline.export_engine import count_export_workers, export_parts
+from trajsmith.pipeline.export_engine import are_built_in, count_export_workers, export_parts
 from trajsmith.pipeline.export_plan import ExportPlan, JudgedPlace, VerdictHead
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.progress import NullProgress, RunProgress
@@ -272,7 +272,9 @@ async def export_run(
     matrix = MultiFormatWriter(
         targets, context.state, settings.split, FormatSettings(window=settings.window), settings.rows_per_shard, rates
     )
-    order = ExportOrder(matrix.targets, (True,), True, bool(config.play.faulty), pages, run.again)
+    order = ExportOrder(
+        matrix.targets, (True,), True, bool(config.play.faulty), pages, run.again, are_built_in(targets)
+    )
     shown: dict[str, bytes] = {}
     """Entries of the pages, by id."""
 
