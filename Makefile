@@ -7,7 +7,7 @@ STAMPS := $(VENV)/.stamps
 # Hundreds of tests start processes, which would each compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: attack audit fuzz lock locked demo test test-all test-full test-fast durations lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
 
