@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SUITES = {
     "sandbox: code against the machine, other plays, the parent": ["tests/environments/sandbox"],
-    "bad input to every command": ["tests/hostile/test_bad_input_campaign.py"],
+    "bad input to every command": ["tests/hostile/test_bad_input_campaign.py", "tests/hostile/test_surroundings.py"],
     "failing disks": ["tests/hostile/test_disk_faults.py"],
     "two writers without locks": ["tests/hostile/test_foreign_locks.py"],
     "keys in the environment": ["tests/hostile/test_secret_canary.py"],
@@ -29,7 +29,9 @@ SUITES = {
         "tests/models/test_prompt_data.py",
         "tests/querygen/test_gullible_writer.py",
         "tests/verify/test_gullible_check_writer.py",
+        "tests/verify/test_gullible_traces.py",
         "tests/envgen/test_gullible_repair.py",
+        "tests/envgen/test_gullible_proposal.py",
     ],
     "text against terminal and pages": [
         "tests/pipeline/test_cli_console.py",
@@ -40,7 +42,15 @@ SUITES = {
     "schemas, patterns and YAML without end": [
         "tests/environments/test_schemas.py",
         "tests/environments/test_schema_patterns.py",
+        "tests/environments/test_schema_steps.py",
         "tests/records/test_yaml_text.py",
+        "tests/records/test_pattern_cost.py",
+    ],
+    "parsers, with a corpus and mutations of it": ["tests/hostile/test_fuzz_targets.py"],
+    "servers of models and of MCP that lie": [
+        "tests/models/test_hostile_servers.py",
+        "tests/models/test_endless_replies.py",
+        "tests/environments/mcp/test_mcp_hostile.py",
     ],
     "clients of a served environment": ["tests/environments/serving"],
 }

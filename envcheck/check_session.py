@@ -4,8 +4,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from jsonschema.protocols import Validator
-
 from trajsmith.envcheck.argument_sampler import ArgumentSampler
 from trajsmith.envcheck.case_runner import CaseRunner, ReplayedCase
 from trajsmith.envcheck.exploration import ExplorationEffort, ExplorationLog, Explorer
@@ -20,7 +18,7 @@ from trajsmith.envcheck.subprocess_source import make_reopenable_source
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.environments.native_source import NativeSource
-from trajsmith.environments.schema_patterns import compile_schema
+from trajsmith.environments.schema_patterns import SchemaValidator, compile_schema
 from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,
@@ -79,7 +77,7 @@ class CheckSession:
     """Outlines of parts of states that fit the state schema."""
     _views: dict[StartState, View] = field(default_factory=dict)
     _choices: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    _validators: dict[int, tuple[JsonObject, Validator]] = field(default_factory=dict)
+    _validators: dict[int, tuple[JsonObject, SchemaValidator]] = field(default_factory=dict)
 
     @cached_property
     def facts(self) -> list[Fact]:
@@ -113,12 +111,12 @@ class CheckSession:
     def _arguments(self) -> ArgumentValidator:
         return ArgumentValidator(self.spec)
 
-    def output_validator(self, tool: str) -> Validator:
+    def output_validator(self, tool: str) -> SchemaValidator:
         """A compiled validator for the results of a tool."""
         schema = self.tools[tool].output_schema or {}
         return self._validators.setdefault(id(schema), (schema, compile_schema(schema)))[1]
 
-    def validator(self, schema: JsonObject) -> Validator:
+    def validator(self, schema: JsonObject) -> SchemaValidator:
         """A compiled validator for a part of the state schema, which may refer to the whole."""
         known = self._validators.get(id(schema))
         if known is None:

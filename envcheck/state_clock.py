@@ -1,7 +1,7 @@
 """The state's own clock, and days around it."""
 
 import random
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 import orjson
@@ -10,7 +10,7 @@ from trajsmith.envcheck.facts.state_columns import is_day, is_moment
 from trajsmith.envcheck.state_shape import ROOT
 from trajsmith.envcheck.state_view import View
 from trajsmith.grounding.value_source import DEFAULT_CLOCK
-from trajsmith.phrasing import parse_datetime
+from trajsmith.phrasing import parse_datetime, shift_within_calendar
 from trajsmith.records import JsonObject
 
 OFFSETS = (0, 1, 2, 3, 5, 7, 10, 14, 21, 30, 31, 45, 60, 61, 90)
@@ -50,11 +50,12 @@ def set_clock_day(state: JsonObject, clock: str, day: date) -> JsonObject:
 
 def sample_days(view: View, rng: random.Random, near: list[Any]) -> date:
     """A day that somebody might say: soon after the clock, or near a day of the rows at hand."""
-    known = [value for value in near if is_day(value) or is_moment(value)]
+    dates = [parse_datetime(value[:10]) for value in near if is_day(value) or is_moment(value)]
+    known = [day for day in dates if day is not None]
     if known and rng.random() < 0.35:
-        base = date.fromisoformat(rng.choice(known)[:10])
-        return base + timedelta(days=rng.choice((-2, -1, 0, 0, 0, 1, 2)))
+        base = rng.choice(known)
+        return shift_within_calendar(base, rng.choice((-2, -1, 0, 0, 0, 1, 2)))
     today = read_current_time(view).date()
     if rng.random() < 0.12:
-        return today - timedelta(days=rng.choice((1, 2, 7, 30)))
-    return today + timedelta(days=rng.choice(OFFSETS))
+        return shift_within_calendar(today, -rng.choice((1, 2, 7, 30)))
+    return shift_within_calendar(today, rng.choice(OFFSETS))

@@ -11,7 +11,7 @@ _WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
     "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30,
 }  # fmt: skip
-_NUMBER = rf"(?P<number>\d[\d,]*(?:\.\d+)?|{'|'.join(_WORDS)})"
+_NUMBER = rf"(?P<number>\d[\d,]{{0,30}}(?:\.\d{{1,30}})?|{'|'.join(_WORDS)})"
 _MONEY = r"[£$€]?\s?"
 _UPPER = re.compile(
     r"\b(?:only|at most|no more than|not more than|more than|up to|maximum(?: of)?|limit of|max\.?|"

@@ -1,14 +1,10 @@
 """JSON Schemas of tools: checked once when they arrive, and compiled to check arguments at every call."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from trajsmith.environments.schema_patterns import compile_schema
+from trajsmith.environments.schema_patterns import SchemaValidator, compile_schema
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, JsonValue, to_one_line
-
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
 
 DEEPEST = 100
 LONGEST_FAULT = 500
@@ -135,7 +131,7 @@ class ArgumentValidator:
         return find_fault(self._validators[tool], arguments)
 
 
-def find_fault(validator: "Validator", value: JsonValue) -> str | None:
+def find_fault(validator: SchemaValidator, value: JsonValue) -> str | None:
     """Return the fault of a value as `path: message`, or None.
 
     Args:

@@ -50,8 +50,8 @@ class LinkedWorld(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _name_steps(cls, data: Any) -> Any:
-        for scenario in data.get("scenarios") or () if isinstance(data, dict) else ():
-            for step in scenario.get("steps") or () if isinstance(scenario, dict) else ():
+        for scenario in _list_entries(data, "scenarios"):
+            for step in _list_entries(scenario, "steps"):
                 if isinstance(step, dict) and isinstance(step.get("tool"), str):
                     step.setdefault("id", step["tool"].rpartition(".")[2])
         return data
@@ -186,6 +186,12 @@ class LinkedSource:
     async def open(self) -> Session:
         await self.spec()
         return await self.composite.open()
+
+
+def _list_entries(node: Any, key: str) -> list[Any]:
+    """Return the list under a key; empty where there is none, which the fields' types then say."""
+    entries = node.get(key) if isinstance(node, dict) else None
+    return entries if isinstance(entries, list) else []
 
 
 def list_worlds() -> list[str]:

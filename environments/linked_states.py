@@ -84,7 +84,14 @@ def set_clock(states: JsonObject, clock: str) -> JsonObject:
 
 def _move(state: JsonObject, days: int) -> JsonObject:
     def move(match: re.Match[str]) -> str:
-        return f'"{date.fromisoformat(match[1]) + timedelta(days=days)}{match[2]}"'
+        try:
+            day = date.fromisoformat(match[1])
+        except ValueError:  # a number that looks like a date
+            return match[0]
+        try:
+            return f'"{day + timedelta(days=days)}{match[2]}"'
+        except OverflowError as error:
+            raise BrokenLinkError(f"{match[1]} cannot be moved by {days} days") from error
 
     moved: JsonObject = orjson.loads(_MOMENT.sub(move, orjson.dumps(state).decode()))
     return moved

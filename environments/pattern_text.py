@@ -4,7 +4,7 @@ import random
 import re
 from typing import Any
 
-from trajsmith.environments.schema_patterns import matches_pattern
+from trajsmith.environments.schema_patterns import LONGEST_PATTERN, matches_pattern
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PRINTABLE = _LETTERS + _LETTERS.upper() + "0123456789"
@@ -25,6 +25,8 @@ def generate_matching_text(pattern: str, rng: random.Random, shortest: int = 0) 
     Raises:
         ValueError: None was found.
     """
+    if len(pattern) > LONGEST_PATTERN:
+        raise ValueError(f"no text for a pattern of {len(pattern)} characters")
     parser: Any = vars(re)["_parser"]
     for attempt in range(_TRIES):
         try:

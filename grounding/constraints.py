@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from trajsmith.grounding.plan import ArgumentPlan, Option
 from trajsmith.grounding.references import ReferenceNotResolved, RowWords, pick_values, resolve_reference, take_part
 from trajsmith.grounding.row_condition import AtLeast, AtMost, DaysAround, DaysBefore, RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
-from trajsmith.phrasing import ScenarioStep, parse_datetime
+from trajsmith.phrasing import ScenarioStep, parse_datetime, shift_within_calendar
 from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall, Selector
 
 SayValue = Callable[[SchemaField, Any], Option]
@@ -108,10 +108,11 @@ class StepConstraints:
                 others = [option.value for option in self._values(self.step.other_than[parameter], rng, used)]
                 plan.restrict(leaf.path, lambda value, others=others: value not in others)  # type: ignore[misc]
             elif kind == "days_ahead":
-                before = self.today + timedelta(days=self.step.days_ahead[parameter] - 1)
+                before = shift_within_calendar(self.today, self.step.days_ahead[parameter] - 1)
                 self._bind_later(plan, leaf, [before.isoformat()], says, rng)
             elif kind == "days_within":
-                self._bind_within(plan, leaf, self.today + timedelta(days=self.step.days_within[parameter]), says, rng)
+                last = shift_within_calendar(self.today, self.step.days_within[parameter])
+                self._bind_within(plan, leaf, last, says, rng)
             elif kind == "later_than":
                 moments = [option.value for option in self._values(self.step.later_than[parameter], rng, used)]
                 self._bind_later(plan, leaf, moments, says, rng)
@@ -218,7 +219,8 @@ class StepConstraints:
         self, plan: ArgumentPlan, leaf: SchemaField, last: date, says: SayValue, rng: random.Random
     ) -> None:
         """Bind a leaf to the days from tomorrow to a last one."""
-        days = [(self.today + timedelta(days=number)).isoformat() for number in range(1, (last - self.today).days + 1)]
+        span = (last - self.today).days
+        days = [shift_within_calendar(self.today, number).isoformat() for number in range(1, span + 1)]
         options = [option for option in plan.list_likely(leaf.path) if option.value in days]
         plan.bind(leaf.path, options or [says(leaf, day) for day in rng.sample(days, len(days))])
 
@@ -268,8 +270,8 @@ def list_later_values(leaf: SchemaField, moment: Any, rng: random.Random) -> lis
         return []
     if leaf.schema.get("format") == "date-time" or "T" in str(moment):
         clock = start if isinstance(start, datetime) else datetime(start.year, start.month, start.day, 10)
-        return [(clock + timedelta(days=days)).isoformat() for days in rng.sample(range(1, 8), 4)]
-    return [(_as_day(start) + timedelta(days=days)).isoformat() for days in rng.sample(range(1, 8), 4)]
+        return [shift_within_calendar(clock, days).isoformat() for days in rng.sample(range(1, 8), 4)]
+    return [shift_within_calendar(_as_day(start), days).isoformat() for days in rng.sample(range(1, 8), 4)]
 
 
 def _as_day(moment: date) -> date:

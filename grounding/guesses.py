@@ -7,7 +7,7 @@ description and refusals say, forms of dates and times, and plain samples at las
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from trajsmith.grounding.fields import SchemaField, get_array_item
@@ -16,6 +16,7 @@ from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.grounding.rows import RowIndex, sample_texts
 from trajsmith.grounding.schema_values import fit_value
 from trajsmith.grounding.text_generation import GENERIC_TEXTS, SAMPLE_VALUES, list_matching_texts
+from trajsmith.phrasing import shift_within_calendar
 
 MOST, DEEPEST = 32, 3
 KEY = 0.35
@@ -119,7 +120,7 @@ def _generate_values(
 def _format_datetimes(now: datetime, form: str, parts: tuple[str, ...]) -> Iterator[str]:
     late = 20 if set(parts) & SPAN_ENDS else 0
     for days in (1, 3, 7, -1, -7, 0, 30, -30):
-        moment = datetime.combine(now.date() + timedelta(days=days + late), datetime.min.time()).replace(hour=10)
+        moment = datetime.combine(shift_within_calendar(now.date(), days + late), datetime.min.time()).replace(hour=10)
         try:
             yield moment.strftime(form)
         except ValueError:

@@ -8,7 +8,7 @@ _QUOTED = re.compile(r"[\"'`‘“]([^\"'`’”\n]{1,60})[\"'`’”]")
 _CHOICES = re.compile(
     r"(?:one of|allowed(?: values)?(?: are)?|valid(?: \w+){0,2}(?: are)?|supported(?: \w+){0,2}(?: are)?"
     r"|options(?: are)?|available(?: \w+){0,2}(?: are)?|choose from|can be|must be either|either"
-    r"|expected|accepts|values)\s*:?\s+(?:the following:?\s*)?([^.;\n]{2,300})",
+    r"|expected|accepts|values)\s{0,20}:?\s{1,20}(?:the following:?\s{0,20})?([^.;\n]{2,300})",
     re.IGNORECASE,
 )
 _IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]{2,200})[)\]]")
@@ -38,10 +38,10 @@ _KINDS = {
 }  # fmt: skip
 _KIND = re.compile(rf"(?:should|must) be (?:a |an )?(?:valid |JSON )?({'|'.join(_KINDS)})\b", re.IGNORECASE)
 _KEY = re.compile(
-    r"(\w+): Field required|missing (?:required )?(?:field|key)s?:? [\"'`](\w+)|[\"'`](\w+)[\"'`] is required"
+    r"\b(\w+): Field required|missing (?:required )?(?:field|key)s?:? [\"'`](\w+)|[\"'`](\w+)[\"'`] is required"
 )
 _BARE = re.compile(r"[\w#+./:-]+(?: [\w-]+){0,2}")
-_SPLIT = re.compile(r"\s*(?:,|\||/|;|\bor\b|\band\b)\s*")
+_SPLIT = re.compile(r"(?:(?<!\s)\s+)?(?:,|\||/|;|\bor\b|\band\b)\s*")
 _FILLER = frozenset({"a", "an", "the", "etc", "null", "none", "string", "integer", "number", "optional", "required"})
 WEAK, SURE = 0.5, 1.0
 

@@ -1,11 +1,11 @@
 """Choice of things by fields of the rows that they stand in, as a scenario asks: only pending orders, for example."""
 
 from collections.abc import Container, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 from trajsmith.grounding.paths import PathMatch, find_values, get_value, iterate_nodes
-from trajsmith.phrasing import parse_datetime
+from trajsmith.phrasing import parse_datetime, shift_within_calendar
 
 
 class RowCondition:
@@ -55,7 +55,7 @@ class DaysBefore:
     """Container of the days that lie back so many days at least."""
 
     def __init__(self, today: date, days: int) -> None:
-        self.latest = today - timedelta(days=days)
+        self.latest = shift_within_calendar(today, -days)
 
     def __contains__(self, value: object) -> bool:
         moment = parse_datetime(value)

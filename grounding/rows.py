@@ -20,7 +20,7 @@ Alias = tuple[str, ...]
 """Words of a name."""
 MOST_ROWS = 1500
 """Rows that are looked at, of one state."""
-_JOINT = re.compile(r"\s*[_:|/,]\s*|\s+-\s+|(?<=[A-Za-z])-(?=[A-Za-z])")
+_JOINT = re.compile(r"(?:(?<!\s)\s+)?[_:|/,]\s*|(?<!\s)\s+-\s+|(?<=[A-Za-z])-(?=[A-Za-z])")
 SPOKEN = 0.6
 """What a row gains for each of its values that the tool's name or refusals speak of, beside likenesses of 1."""
 FAINT = 0.1

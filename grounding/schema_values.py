@@ -1,13 +1,13 @@
 """Values by one schema alone: its choices, boundaries, values that it allows or forbids, and conversion to it."""
 
 import re
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from typing import Any
 
 from trajsmith.environments.schema_patterns import matches_pattern
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.text_generation import list_matching_texts
-from trajsmith.phrasing import parse_datetime
+from trajsmith.phrasing import parse_datetime, shift_within_calendar
 from trajsmith.records import JsonObject
 
 FARTHEST = 10**15
@@ -217,7 +217,7 @@ def list_nearby_values(value: Any, field: SchemaField) -> list[Any]:
         return [other for other in (value + 1, value - 1, value * 2) if is_within_bounds(other, field.schema)]
     moment = parse_datetime(value)
     if moment is not None:
-        return [(moment + timedelta(days=days)).isoformat()[: len(str(value))] for days in (1, 2, 7)]
+        return [shift_within_calendar(moment, days).isoformat()[: len(str(value))] for days in (1, 2, 7)]
     if isinstance(value, str) and "pattern" not in field.schema:
         return [text[: field.schema.get("maxLength", 200)] for text in OTHER_TEXTS]
     return []

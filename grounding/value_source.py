@@ -3,7 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from trajsmith.grounding.names import split_name
 from trajsmith.grounding.rows import RowIndex
 from trajsmith.grounding.schema_values import has_type, list_nearby_values
 from trajsmith.grounding.text_generation import find_generic_texts
-from trajsmith.phrasing import find_clock_date, singularize
+from trajsmith.phrasing import find_clock_date, shift_within_calendar, singularize
 from trajsmith.records import JsonObject, canonical_json
 
 DEFAULT_CLOCK = datetime(2026, 3, 2, 9, 0)
@@ -150,7 +150,7 @@ def _generate_values(field: SchemaField, now: datetime, rng: random.Random) -> l
 def _days(field: SchemaField, today: date, rng: random.Random) -> list[date]:
     """Days ahead of the clock; parameters that end a span lie after those that start one."""
     low, high = (12, 25) if set(split_name(field.name)) & SPAN_ENDS else (1, 11)
-    return [today + timedelta(days=days) for days in rng.sample(range(low, high), 6)]
+    return [shift_within_calendar(today, days) for days in rng.sample(range(low, high), 6)]
 
 
 def _numbers(field: SchemaField, rng: random.Random) -> list[Any]:

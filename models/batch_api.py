@@ -16,9 +16,9 @@ import orjson
 from trajsmith.models.failures import OUTAGE, FailedAttempt, HttpErrorResponse
 from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.openai_server import OpenAIProvider
-from trajsmith.models.serialization import build_request_body, parse_reply
+from trajsmith.models.serialization import build_request_body
 from trajsmith.models.settings import PROVIDERS, ModelSettings
-from trajsmith.records import AppendFile, JsonObject, RunError, TrajsmithError, read_lines
+from trajsmith.records import AppendFile, JsonObject, RunError, TrajsmithError, read_lines, to_one_line
 
 COLLECT_SECONDS = 0.05
 MAX_REQUESTS = 20_000
@@ -93,6 +93,8 @@ class BatchApiProvider:
                     self._fail_all(RunError(f"{self._served.where}: {failure.message}; later, resume the run"))
             except TrajsmithError as failure:
                 self._fail_all(failure)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:  # the client checks no types
+                self._fail_all(FailedAttempt("bad_reply", f"no batch: {to_one_line(error)}", retryable=True))
             if self._waiting:
                 await self._until_asked(self._settings.batch_poll)
 
@@ -167,7 +169,8 @@ class BatchApiProvider:
         for file in (batch.output_file_id, batch.error_file_id):
             if file:
                 content = await self._ask(self._served.client.files.content(file))
-                outcomes.update(self._read(line) for line in content.content.splitlines() if line.strip())
+                read = (self._read(line) for line in content.content.splitlines() if line.strip())
+                outcomes.update(outcome for outcome in read if outcome is not None)
         names = self._notes.release(label)
         errors = batch.errors.data or [] if batch.errors else []
         why = "; ".join([f"the batch ended as {batch.status}", *(error.message or "" for error in errors)])
@@ -176,20 +179,23 @@ class BatchApiProvider:
             missing = FailedAttempt("timeout" if again else "bad_request", why, retryable=again)
             self._settle(name, outcomes.get(name, missing))
 
-    def _read(self, line: bytes) -> tuple[str, Outcome]:
-        """One line of a batch: the name of its request and what became of it."""
-        row = orjson.loads(line)
-        response = row.get("response") or {}
-        status = int(response.get("status_code") or 500)
-        body = orjson.dumps(response.get("body") or {"error": row.get("error") or {}})
-        if status >= 400:
-            return str(row["custom_id"]), HttpErrorResponse.read(status, body, {}).to_error(
-                self._served.where, asked_tools=False
-            )
+    def _read(self, line: bytes) -> tuple[str, Outcome] | None:
+        """One line of a batch: the name of its request and what became of it; None if it is no such line."""
         try:
-            return str(row["custom_id"]), parse_reply(self._served.hide_keys(body))
+            row = orjson.loads(line)
+            name = row["custom_id"]
+            response = row.get("response") or {}
+            status = int(response.get("status_code") or 500)
+            body = orjson.dumps(response.get("body") or {"error": row.get("error") or {}})
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return None
+        if status >= 400:
+            refusal = HttpErrorResponse.read(status, body, {})
+            return str(name), refusal.to_error(self._served.where, asked_tools=False)
+        try:
+            return str(name), self._served.read_reply(body)
         except FailedAttempt as failure:
-            return str(row["custom_id"]), failure
+            return str(name), failure
 
     def _settle(self, name: str, outcome: Outcome) -> None:
         future = self._waiting.pop(name, None)

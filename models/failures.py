@@ -12,6 +12,8 @@ from trajsmith.records import InputError, ModelFault, ModelFaultKind, RunError, 
 
 OUTAGE: frozenset[ModelFaultKind] = frozenset({"timeout", "connection", "rate_limit", "server"})
 MAX_MESSAGE_LENGTH = 300
+LONGEST_ERROR = 20_000
+"""Characters of an error's text that are looked at; the patterns below are not meant for more."""
 
 _OVERFLOW = re.compile(
     r"context[_ ](length|size|window)|maximum context|exceed_context|prompt is too long|too many (input )?tokens"
@@ -62,7 +64,8 @@ class HttpErrorResponse:
     @classmethod
     def read(cls, status: int, body: bytes, headers: dict[str, str]) -> "HttpErrorResponse":
         code, message = _read_error_body(body)
-        return cls(status, code, message or f"HTTP {status}", _retry_after(headers))
+        message = message[:LONGEST_ERROR] or f"HTTP {status}"
+        return cls(status, code[:MAX_MESSAGE_LENGTH], message, _retry_after(headers))
 
     @property
     def text(self) -> str:

@@ -35,7 +35,7 @@ ROLES = ("system", "user")
 _HEADER = re.compile(r"\A\s*\{#-?(.*?)-?#\}", re.DOTALL)
 _BACKTICKS = re.compile(r"`+")
 _NAMES = "Purpose|Source|Variables"
-_ENTRY = re.compile(rf"^\s*({_NAMES}):\s*(.*?)(?=^\s*(?:{_NAMES}):|\Z)", re.DOTALL | re.MULTILINE)
+_ENTRY = re.compile(rf"^[ \t]*({_NAMES}):\s*(.*?)(?=^[ \t]*(?:{_NAMES}):|\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ JSON_WORDS = (
 
 MOST_VALUES = 1_000_000
 """Values in the JSON of a reply; each costs some 60 bytes of memory."""
+MOST_TOKENS = 10**9
+"""Tokens that a server may count for one request; more is no count, and sums of it could not be stored."""
 
 
 def build_request_body(request: ChatRequest, settings: ModelSettings, native: bool) -> JsonObject:
@@ -149,13 +151,14 @@ def parse_tool_call(identity: str, name: Any, arguments: Any) -> ToolCall | Malf
 
 
 def parse_usage(raw_usage: Any) -> Usage:
-    """Parse the server's token counts; missing ones are 0."""
+    """Parse the server's token counts; missing ones are 0, and no more of a prompt is cached than it has."""
     if not isinstance(raw_usage, dict):
         return Usage(requests=1)
+    prompt = _count(raw_usage, "prompt_tokens")
     return Usage(
         requests=1,
-        prompt_tokens=_count(raw_usage, "prompt_tokens"),
-        cached_tokens=_count(raw_usage.get("prompt_tokens_details"), "cached_tokens"),
+        prompt_tokens=prompt,
+        cached_tokens=min(prompt, _count(raw_usage.get("prompt_tokens_details"), "cached_tokens")),
         completion_tokens=_count(raw_usage, "completion_tokens"),
         reasoning_tokens=_count(raw_usage.get("completion_tokens_details"), "reasoning_tokens"),
     )
@@ -163,7 +166,7 @@ def parse_usage(raw_usage: Any) -> Usage:
 
 def _count(counts: Any, key: str) -> int:
     value = counts.get(key) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and value > 0 else 0
+    return min(value, MOST_TOKENS) if isinstance(value, int) and value > 0 else 0
 
 
 def _set_parameter(body: JsonObject, settings: ModelSettings, key: Any, value: Any) -> None:

@@ -21,7 +21,7 @@ from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import InputError, JsonObject, Message, RunError, ToolCall, install_command, to_one_line
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_THINKING = re.compile(r"\A\s*(?:<think>)?(.*?)</think>\s*", re.DOTALL)
+_THINKING = re.compile(r"\A\s*+(?:<think>)?(.*?)</think>\s*", re.DOTALL)
 
 
 class VllmProvider:

@@ -10,6 +10,7 @@ from trajsmith.phrasing.confirmation import (
     render_full_policy,
     summarize_rule,
 )
+from trajsmith.phrasing.day_shift import shift_within_calendar
 from trajsmith.phrasing.dialogue_variety import DialogueVariety
 from trajsmith.phrasing.languages import LANGUAGE_CODES, LanguageCode, get_language, set_language, use_language
 from trajsmith.phrasing.phrasebook import (
@@ -148,6 +149,7 @@ __all__ = [
     "render_refusal",
     "set_language",
     "shift_date",
+    "shift_within_calendar",
     "singularize",
     "split_identifier",
     "stem",

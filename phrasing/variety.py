@@ -19,16 +19,16 @@ LONGEST_VALUE = 60
 _BORDER = "\n\0\n"
 """Stands between texts that are masked together; no value, date or sentence reaches over it."""
 _VALUE = re.compile(
-    r"\"[^\"\n]{2,120}\"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
+    r"\"[^\"\n]{2,120}\"|[\w.+-]{1,80}@[\w-]+(?:\.[\w-]+)+|"
     r"\b\d{1,2}(?:st|nd|rd|th)? (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*(?: \d{4})?\b|"
     r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?\b|"
-    r"[£$€]?\+?\d[\d,.:/ -]*\d|[£$€]?\d|#?\b(?=[\w-]*\d)[\w-]+\b",
+    r"[£$€]?\+?\d[\d,.:/ -]*\d|[£$€]?\d|#?\b(?=[\w-]{0,80}\d)[\w-]+\b",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"<v>|[a-z]+(?:['’][a-z]+)*|[?!.,;:]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _ROW = re.compile(r";|\n")
-_ALIKE = re.compile(r"((?:[a-z]+ )?<v>[^,;.!?:\n]*)(?:(?:,| and) \1)+(?![a-z<])")
+_ALIKE = re.compile(r"((?:[a-z]{1,40} )?<v>[^,;.!?:\n]{0,200})(?:(?:,| and) \1)+(?![a-z<])")
 _CHAIN = re.compile(r"(<v> (?:[a-z]+ ){1,3})\1+")
 _REPEATED = re.compile(rf"{SLOT}(?:[\s,;]*(?:and )?{SLOT})+")
 

@@ -11,7 +11,9 @@ from trajsmith.records import CALL_TOOL, DIRECTORY_TOOLS, ToolSearch, ToolSpec
 OWN_WORDS = 0.5
 """Share of tools that are searched for in the agent's own words first; else in the few words that name a tool."""
 _ARTICLES = re.compile(r"\b(?:a|an|the|your|my|our|their|that|this|those|these) ", re.IGNORECASE)
-_CLAUSE = re.compile(r"\W+\b(?:that|which|who|whose|what|so|whether|if|where|when|how)\b.*", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"(?:(?<!\W)\W+|\W)\b(?:that|which|who|whose|what|so|whether|if|where|when|how)\b.*", re.IGNORECASE
+)
 _VAGUE = re.compile(
     r"\b(?:that|what|which|who|where|when|whether|if|how|its|nobody|somebody|there|here|it|them|you|me|is|are|was|were|has"
     r"|have|had|can|need)\b",

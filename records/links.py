@@ -1,6 +1,7 @@
-"""Writing that stays inside a directory, whatever symbolic links somebody has put into it."""
+"""Work that stays inside a directory, whatever links, pipes and devices somebody has put into it."""
 
 import os
+import stat
 from pathlib import Path, PurePath
 
 from trajsmith.records.errors import InputError
@@ -16,7 +17,7 @@ def open_no_follow(path: Path, flags: int, mode: int = 0o644) -> int:
 
 
 def refuse_link(folder: Path, relative: PurePath) -> None:
-    """Refuse a path below `folder` with a symbolic link in it; `folder` itself may be one.
+    """Refuse a path below `folder` with a symbolic link, a pipe or a device in it; `folder` itself may be a link.
 
     Raises:
         InputError: There is one.
@@ -24,12 +25,14 @@ def refuse_link(folder: Path, relative: PurePath) -> None:
     path = folder
     for part in relative.parts:
         path = path / part
-        if path.is_symlink():
-            raise link_error(path)
+        try:
+            _refuse_kind(path, path.lstat().st_mode)
+        except (OSError, ValueError):  # nothing is there, or nothing can be: whoever opens it says so
+            return
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a directory tree with a symbolic link in it; `folder` itself may be one, or not exist.
+    """Refuse a directory tree with a symbolic link, a pipe or a device in it; `folder` may be a link, or not exist.
 
     Raises:
         InputError: There is one.
@@ -38,10 +41,16 @@ def refuse_links(folder: Path) -> None:
         return
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_symlink():
-                raise link_error(Path(entry.path))
+            _refuse_kind(Path(entry.path), entry.stat(follow_symlinks=False).st_mode)
             if entry.is_dir(follow_symlinks=False):
                 refuse_links(Path(entry.path))
+
+
+def _refuse_kind(path: Path, mode: int) -> None:
+    if stat.S_ISLNK(mode):
+        raise link_error(path)
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # to read a pipe is to wait for who writes it
+        raise InputError(f"{path} is neither a file nor a folder: remove it, or put a file in its place")
 
 
 def link_error(path: Path) -> InputError:

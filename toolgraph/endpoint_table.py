@@ -266,10 +266,12 @@ def _bag(rows: list[list[int]], weights: Any, vectors: Any) -> Any:
     return summed / np.maximum(np.linalg.norm(summed, axis=1, keepdims=True), 1e-6)
 
 
-_COMPOUND = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_\-.:/][A-Za-z0-9]+)+|[A-Za-z]?[a-z]+(?:[A-Z][A-Za-z0-9]*)+")
+_COMPOUND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,40}(?:[_\-.:/][A-Za-z0-9]+)+|[A-Za-z]?[a-z]{1,40}(?:[A-Z][A-Za-z0-9]*)+")
 """Names of several parts; a tool that is named by one plain word cannot be told from the word."""
 _EXAMPLE_OF = re.compile(r"(?:\be\.g\.?,?|\bexample:?|\bsuch as|\blike|\bsame as)\s*[\"'`(]*$", re.IGNORECASE)
 """What stands before a name that is a value, or a comparison."""
+_LOOK_BEHIND = 40
+"""Characters before a name in which that stands."""
 
 
 def find_tool_mentions(tools: Sequence[ToolSpec], parameters: Sequence[Endpoint]) -> Any:
@@ -294,5 +296,5 @@ def _names(description: str) -> list[str]:
     return [
         match.group().lower()
         for match in _COMPOUND.finditer(description)
-        if not _EXAMPLE_OF.search(description[: match.start()])
+        if not _EXAMPLE_OF.search(description[max(0, match.start() - _LOOK_BEHIND) : match.start()])
     ]

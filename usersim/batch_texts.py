@@ -10,7 +10,7 @@ from trajsmith.phrasing.phrasebook import EntityPhrases
 
 _LAST_WORD = re.compile(r"\S*$")
 _FIRST_WORD = re.compile(r"^\S*")
-_PART_OF_NAME = re.compile(r"(?:(?:[^a-z\s]\S*|the|an?)\s+)+$")
+_PART_OF_NAME = re.compile(r"(?:(?:[^a-z\s]\S{0,60}|the|an?)\s+){1,20}$")
 """Words at the end of a beginning that belong to what follows: articles and capitalised words."""
 
 

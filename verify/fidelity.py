@@ -28,7 +28,7 @@ PATIENCE = 2
 """Answers in a row, without a call in between, after which a user may give up."""
 SAME = 0.6
 """Share of a message's runs of three words that stand in an earlier request, from which it is that request again."""
-_CODE = re.compile(r"<tool_call|```|\{\s*\"(name|arguments|tool|tool_name|parameters)\"\s*:|\w+\(\s*\w+\s*=[^=]")
+_CODE = re.compile(r"<tool_call|```|\{\s*\"(name|arguments|tool|tool_name|parameters)\"\s*:|\b\w+\(\s*\w+\s*=[^=]")
 
 
 def find_user_faults(

@@ -46,7 +46,7 @@ from trajsmith.verify.row_mentions import (
 
 _TIME = re.compile(r"\d{1,2}:\d\d")
 _CURRENCY = re.compile(r"[£€$]\s?$")
-_DECIMAL = re.compile(r"[\d,]+\.\d")
+_DECIMAL = re.compile(r"[\d,]{1,30}\.\d")
 _NOUN = re.compile(r"\s?([^\W\d_]+)")
 _FORMATTING = str.maketrans("", "", '*`"“”„')
 Row = Mapping[str, Any]

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from trajsmith.environments import diff
@@ -23,7 +22,7 @@ from trajsmith.grounding import (
     list_input_fields,
     replace_value_at,
 )
-from trajsmith.phrasing import format_value, is_value_mentioned, parse_datetime
+from trajsmith.phrasing import format_value, is_value_mentioned, parse_datetime, shift_within_calendar
 from trajsmith.records import AnswerFact, EnvironmentSpec, FromOutput, GoldCall, JsonObject, JsonValue
 from trajsmith.verify.gold_run import GoldRun, GoldStep, RunResult
 from trajsmith.verify.normalized_state import find_changed_places, is_there
@@ -288,7 +287,7 @@ class RunMutator:
             return "one"
         moment = parse_datetime(fact)
         if moment is not None:
-            return (moment + timedelta(days=self.rng.choice((1, 7)))).isoformat()
+            return shift_within_calendar(moment, self.rng.choice((1, 7))).isoformat()
         if isinstance(fact, int | float):
             return round(fact + self.rng.choice((1, 10, -1)), 2)
         known = [

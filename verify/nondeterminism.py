@@ -52,10 +52,13 @@ def read_declared_origins(spec: EnvironmentSpec, state: JsonObject) -> DeclaredO
 
 
 def advance_clock(state: JsonObject, origins: DeclaredOrigins, by: timedelta) -> JsonObject:
-    """The state with its clock moved."""
+    """The state with its clock moved; back where the calendar ends."""
     moment = parse_datetime(state[origins.clock])
     assert isinstance(moment, datetime)
-    moved = (moment + by).isoformat()
+    try:
+        moved = (moment + by).isoformat()
+    except OverflowError:
+        moved = (moment - by).isoformat()
     return {**state, origins.clock: moved + "Z" if str(state[origins.clock]).endswith("Z") else moved}
 
 

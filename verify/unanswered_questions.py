@@ -36,7 +36,8 @@ _DIRECT = re.compile(
     re.IGNORECASE,
 )
 _INDIRECT = re.compile(
-    r"\b(?:check|find out|see|know|tell me|look up|ask|say|make sure|wonder(?:ing)?|let me know|remind me)\b[^.?!]*?"
+    r"\b(?:check|find out|see|know|tell me|look up|ask|say|make sure|wonder(?:ing)?|let me know|remind me)\b"
+    r"[^.?!]{0,400}?"
     r"\b(whether|if|when|where|who|how|what|which|since when|until when)\b",
     re.IGNORECASE,
 )

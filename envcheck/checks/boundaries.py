@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, ClassVar
 
 from trajsmith.envcheck.case_runner import CallOutcome
@@ -15,6 +15,7 @@ from trajsmith.envcheck.findings import CaseEvidence, CaseStep, CheckCase, Sever
 from trajsmith.envcheck.state_clock import read_current_time
 from trajsmith.envcheck.stated_numbers import find_upper_limits
 from trajsmith.grounding import is_within_bounds
+from trajsmith.phrasing import shift_within_calendar
 from trajsmith.records import JsonObject, ToolSpec
 
 PER_KIND = 3
@@ -24,7 +25,7 @@ _PAST = re.compile(r"\b(must not lie in the past|cannot be in the past|is in the
 _WEEK = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun|work|week)days?|weekend", re.IGNORECASE)
 """Says that it depends on the day of the week as well."""
 _TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
-_DIGITS = re.compile(r"[A-Z]*\d[\d.,:-]*\w*")
+_DIGITS = re.compile(r"[A-Z]{0,30}\d[\d.,:-]*\w*")
 
 
 class Boundaries(Check):
@@ -139,8 +140,8 @@ def _edges_of(
         elif is_day(value) and not _beside_a_time(step) and not _WEEK.search(reason):
             today = read_current_time(check_session.view_at(case.start)).date()
             for inside, day, number in _day_edges(reason, value, today):
-                back = timedelta(days=1 if value > day else -1)
-                deeper = (date.fromisoformat(day) - back).isoformat()
+                back = -1 if value > day else 1
+                deeper = shift_within_calendar(date.fromisoformat(day), back).isoformat()
                 yield _boundary_trial(name, day, inside, reason, number, deeper)
 
 
@@ -181,16 +182,16 @@ def _day_edges(reason: str, value: str, today: date) -> Iterator[tuple[bool, str
     for limit in find_upper_limits(reason):
         if not limit.days or limit.number > 400:
             continue
-        last = today + timedelta(days=int(limit.number))
+        last = shift_within_calendar(today, int(limit.number))
         if day > last:
             yield True, last.isoformat(), ""
-            if day > last + timedelta(days=1):
-                yield False, (last + timedelta(days=1)).isoformat(), ""
+            if day > shift_within_calendar(last, 1):
+                yield False, (shift_within_calendar(last, 1)).isoformat(), ""
     if _TOMORROW.search(reason) and day <= today:
-        yield True, (today + timedelta(days=1)).isoformat(), ""
+        yield True, (shift_within_calendar(today, 1)).isoformat(), ""
         if day < today:
             yield False, today.isoformat(), ""
     elif _PAST.search(reason) and day < today:
         yield True, today.isoformat(), ""
-        if day < today - timedelta(days=1):
-            yield False, (today - timedelta(days=1)).isoformat(), ""
+        if day < shift_within_calendar(today, -1):
+            yield False, (shift_within_calendar(today, -1)).isoformat(), ""

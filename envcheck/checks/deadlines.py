@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from datetime import date, timedelta
 from typing import ClassVar
 
 from trajsmith.envcheck.case_runner import ObservedCall, execute_step
@@ -15,6 +14,7 @@ from trajsmith.envcheck.facts.state_columns import is_day, is_moment
 from trajsmith.envcheck.findings import CaseEvidence, CheckCase, Severity
 from trajsmith.envcheck.state_clock import find_clock, read_current_time, set_clock_day
 from trajsmith.grounding import split_name
+from trajsmith.phrasing import parse_datetime, shift_within_calendar
 from trajsmith.records import EnvironmentFault, JsonObject, ToolSpec
 
 _LAST = re.compile(r"\b(?:until|ended on|ends on|expired on|last day was|closed on) (?P<day>\d{4}-\d\d-\d\d)")
@@ -67,14 +67,15 @@ class LastDay(Check):
             else None
         )
         stated = _LAST.search(reason or "")
-        if reason is None or stated is None:
+        last = parse_datetime(stated["day"]) if stated is not None else None
+        if reason is None or stated is None or last is None:
             return None
-        view, last = step_results[-1].before, date.fromisoformat(stated["day"])
+        view = step_results[-1].before
         clock, today = find_clock(view)[0], read_current_time(view).date()
         if not clock or today <= last or stated["day"] in str(case.steps[-1].arguments):
             return None
         inside = bool(case.about["inside"])
-        day = last if inside else last + timedelta(days=1)
+        day = last if inside else shift_within_calendar(last, 1)
         session = await check_session.source.open()
         try:
             await session.reset(set_clock_day(view.state, clock, day))

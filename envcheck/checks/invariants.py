@@ -19,7 +19,7 @@ from trajsmith.envcheck.state_view import outline_value
 from trajsmith.grounding import unwrap
 from trajsmith.records import JsonObject
 
-_KEY = re.compile(r"\[.*?\]")
+_KEY = re.compile(r"\[[^\[\]]*\]")
 ABOUT = {
     "references": "keys name their rows, and what points to a row points to one that is there",
     "identifiers": "new identifiers have the form of the old ones",

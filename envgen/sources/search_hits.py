@@ -12,7 +12,7 @@ _PAGE = re.compile(r"(?:URL: ?|Link: ?)?(?P<page>https?://[^\s<>\"')\]]+)", re.I
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _APART = re.compile(r"\n\s*\n|\n\s*-{3,}\s*\n")
 _TITLES = frozenset({"title", "name", "heading"})
-_COUNT = re.compile(r"\s*(found|showing) \d+[\w ]*results?\b[^\n]*\n", re.I)
+_COUNT = re.compile(r"(?<!\s)\s*(found|showing) \d+[\w ]*results?\b[^\n]*\n", re.I)
 _LONGEST_MESSAGE = 800
 """Letters up to which a text that is all of an answer may be a message rather than a result."""
 _MESSAGE = re.compile(r"(an )?(unexpected )?error\b|no (search )?results?\b|nothing (was )?found|failed to\b", re.I)

@@ -32,7 +32,7 @@ ENVIRONMENTS_FOLDER = "environments"
 PROVENANCE_FILE = "provenance.json"
 DESIGN_FILE = "design.json"
 """The record of the design, from which growth starts."""
-_PATH = re.compile(r"[a-z][a-z0-9_]*\.\*\.[a-z][a-z0-9_]*")
+_PATH = re.compile(r"[a-z][a-z0-9_]{0,80}\.\*\.[a-z][a-z0-9_]*")
 _SLOT = re.compile(r"\{[a-z][a-z0-9_]*(\|(date|human|money))?\}")
 
 

@@ -370,5 +370,5 @@ def unwrap_reply(reply: Reply, environment: str, tool: str | None = None) -> Any
             _log.info("%s.%s: limit of the sandbox reached (%s): %s", environment, where or tool, kind, message)
         raise EnvironmentFault(kind, environment, message, where or tool)
     if status == ReplyStatus.INPUT:
-        raise InputError(str(result))
+        raise InputError(str(result) if environment in str(result) else f"{environment}: {result}")
     return result

@@ -164,7 +164,9 @@ _FACTS = FactPatterns(
     first=(r"älteste\w?", r"erste\w?", r"früheste\w?"),
     most=(r"höchste\w?", r"größte\w?", r"teuerste\w?", r"meiste\w?"),
     least=(r"günstigste\w?", r"billigste\w?", r"niedrigste\w?", r"kleinste\w?"),
-    rate=re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:\s+\w+){0,3}\s+(?:pro|je|für jede[nrs]?)\s+(\w+)", re.IGNORECASE),
+    rate=re.compile(
+        r"(\d[\d,]{0,30}(?:\.\d{1,30})?)(?:\s+\w+){0,3}\s+(?:pro|je|für jede[nrs]?)\s+(\w+)", re.IGNORECASE
+    ),
     half=re.compile(r"\b(halb(e[nrs]?)?|(zur )?hälfte)\b", re.IGNORECASE),
     marks_names=False,
 )

@@ -228,7 +228,7 @@ _FACTS = FactPatterns(
     first=("oldest", "earliest", "first"),
     most=("most", "highest", "largest", "biggest", "priciest", "dearest", "greatest", "top"),
     least=("cheapest", "lowest", "smallest", "least", "shortest"),
-    rate=re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:\s+[a-z]+){0,3}\s+(?:per|for each|for every)\s+([a-z]+)", re.I),
+    rate=re.compile(r"(\d[\d,]{0,30}(?:\.\d{1,30})?)(?:\s+[a-z]+){0,3}\s+(?:per|for each|for every)\s+([a-z]+)", re.I),
     half=re.compile(r"\bhalf\b", re.I),
 )
 _AGENT = AgentSentences(

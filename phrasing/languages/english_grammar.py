@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Literal, Protocol
+
+from trajsmith.phrasing.day_shift import shift_within_calendar
 
 _YEAR = re.compile(
     r"(\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)) (\d{4})"
@@ -31,7 +33,9 @@ _CHECK = re.compile(
 )
 """The same of what is looked through for the speaker: "I'd like to check what's on", "I want to go over my bills"."""
 _ASKING_START = re.compile(_ASKING_WORD)
-_AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:€|euros?|dollars?|pounds?)\b")
+_AMOUNT = re.compile(
+    r"[£$€]\s?(\d[\d,]{0,30}(?:\.\d{1,30})?)|(\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(?:€|euros?|dollars?|pounds?)\b"
+)
 
 _PERSONS = frozenset({
     "person", "contact", "customer", "employee", "colleague", "guest", "member", "payee", "patient", "student",
@@ -163,7 +167,7 @@ class EnglishGrammar:
     def say_near_day(self, phrase: str, now: date) -> str:
         """Return a description in which yesterday, today and tomorrow are called so: "my order from today"."""
         today = date(now.year, now.month, now.day)
-        words = {self.format_date(today + timedelta(days=by)): word for word, by in _NEAR_DAYS.items()}
+        words = {self.format_date(shift_within_calendar(today, by)): word for word, by in _NEAR_DAYS.items()}
 
         def rename(match: re.Match[str]) -> str:
             word = words.get(match["day"])

@@ -29,7 +29,9 @@ MONTHS = (
 WEEKDAYS = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
 _YEAR = re.compile(rf"(\d{{1,2}})\. ({'|'.join(MONTHS)}) (\d{{4}})")
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![\w]|[.,]\d)|(?<![\w.,])\d+,\d+(?![\w]|[.,]\d)")
-_AMOUNT = re.compile(r"[£$€]\s?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?)\s?(?:[€£]|(?:Euro|Dollar|Pfund)\b)", re.I)
+_AMOUNT = re.compile(
+    r"[£$€]\s?(\d[\d,]{0,30}(?:\.\d{1,30})?)|(\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(?:[€£]|(?:Euro|Dollar|Pfund)\b)", re.I
+)
 _ADJECTIVE = re.compile(r"[a-zäöüß]+(?:e|en)")
 _DATIVE = {
     "die": "der", "das": "dem", "den": "dem",

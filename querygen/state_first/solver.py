@@ -2,11 +2,10 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Any
 
 from trajsmith.grounding import Rewindable, is_identifier
-from trajsmith.phrasing import parse_datetime
+from trajsmith.phrasing import parse_datetime, shift_within_calendar
 from trajsmith.querygen.state_first.goals import StateGoal
 from trajsmith.records import FrozenModel, JsonObject, JsonValue, ToolSpec
 
@@ -88,7 +87,7 @@ def list_plain_values(schema: JsonObject, state: JsonObject) -> list[JsonValue]:
     for part in parts:
         kind, text_format = part.get("type", ""), part.get("format", "")
         if kind == "string" and "date" in text_format and now is not None:
-            day = (now + timedelta(days=7)).isoformat()
+            day = shift_within_calendar(now, 7).isoformat()
             named.append(day if text_format == "date-time" else day[:10])
         elif kind in _PLAIN and not named:
             named.append(_PLAIN[kind])

@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from trajsmith.grounding import find_values, list_input_fields
-from trajsmith.phrasing import find_clock_date
+from trajsmith.phrasing import find_clock_date, shift_within_calendar
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
 from trajsmith.querygen.vary._omission import list_value_wordings
 from trajsmith.querygen.vary._refusals import RefusedRequest, iterate_other_rows, read_day, restate
@@ -111,10 +111,12 @@ def _read_values(wanted: JsonValue, refusal: str, today: date, days_away: int = 
     numbers = [float(text.replace(",", "")) for text in _NUMBER.findall(_DAY.sub(" ", refusal))]
     day = read_day(wanted)
     if day is not None:
-        days = [date.fromisoformat(text) for text in _DAY.findall(refusal)]
-        near = [each + timedelta(days=by) for each in days for by in (0, 1, -1)]
-        near += [day + timedelta(days=by) for by in NEAR_DAYS if _WEEKDAYS.search(refusal)]
-        ahead = [today + timedelta(days=int(number) - by) for number in numbers if number < 800 for by in (0, 1, 2, 3)]
+        days = [each for each in map(read_day, _DAY.findall(refusal)) if each is not None]
+        near = [shift_within_calendar(each, by) for each in days for by in (0, 1, -1)]
+        near += [shift_within_calendar(day, by) for by in NEAR_DAYS if _WEEKDAYS.search(refusal)]
+        ahead = [
+            shift_within_calendar(today, int(number) - by) for number in numbers if number < 800 for by in (0, 1, 2, 3)
+        ]
         future = [each for each in dict.fromkeys((*ahead, *near)) if each > today and abs(each - day).days <= days_away]
         return [each.isoformat() for each in sorted(future, key=lambda each: abs(each - day))]
     if isinstance(wanted, str):

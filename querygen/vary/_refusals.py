@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 from itertools import islice
 
@@ -12,7 +13,7 @@ from trajsmith.grounding.references import RowWords, pick_values
 from trajsmith.grounding.row_condition import RowCondition
 from trajsmith.grounding.row_fields import DeclaredFields
 from trajsmith.grounding.user_facts import get_label
-from trajsmith.phrasing import format_value
+from trajsmith.phrasing import format_value, shift_within_calendar
 from trajsmith.phrasing.scenarios import ScenarioStep
 from trajsmith.querygen.vary._case import VariantCase, replace_arguments
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, Selector, UserFact
@@ -177,8 +178,8 @@ def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
     if isinstance(value, str):
         day = read_day(value)
         if day is not None:
-            weekend = day + timedelta(days=(SATURDAY - day.weekday()) % 7)
-            days = (weekend, weekend + timedelta(days=1), *(day + timedelta(days=ahead) for ahead in DAYS))
+            weekend = shift_within_calendar(day, (SATURDAY - day.weekday()) % 7)
+            days = (weekend, shift_within_calendar(weekend, 1), *(shift_within_calendar(day, ahead) for ahead in DAYS))
             return [each.isoformat() for each in days if each != day]
         is_time = re.fullmatch(r"\d\d:\d\d(:00)?", value)
         return [time + value[5:] for time in TIMES if time != value[:5]] if is_time else []
@@ -205,7 +206,8 @@ def _is_word(value: JsonValue) -> bool:
 def read_day(text: JsonValue) -> date | None:
     """Return the day that an ISO text is, or None."""
     if isinstance(text, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        return date.fromisoformat(text)
+        with suppress(ValueError):  # an identifier that looks like a day
+            return date.fromisoformat(text)
     return None
 
 

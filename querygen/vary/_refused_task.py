@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 
-from trajsmith.phrasing import format_value, is_reason_shown, is_value_mentioned
+from trajsmith.phrasing import format_value, is_reason_shown, is_value_mentioned, shift_within_calendar
 from trajsmith.phrasing.refusals import measure_reason
 from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative, read_today
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
@@ -31,7 +31,7 @@ _BOUND = re.compile(r"[£$€]?\d[\d.,]*(?: (?:minute|hour|day|week|month|year)s
 """A bound of a rule: "24 hours", "£200.00"."""
 _RULE = re.compile(r"\bonly\b")
 """A clause that says what holds of all: "only pending orders can be changed"."""
-_AMOUNT = re.compile(r"\d[\d,]*\.\d+")
+_AMOUNT = re.compile(r"\d[\d,]{0,30}\.\d{1,30}")
 _DAYS = re.compile(r"\b(\d{1,3}) days\b")
 _NUMBER = re.compile(r"\d[\d.,:-]*\d|\d")
 
@@ -101,7 +101,7 @@ def _drop_computed_days(reason: str, today: date | None) -> str:
     if today is None:
         return reason
     for number in _DAYS.findall(reason):
-        reason = re.sub(rf"(?:, until )?{today + timedelta(days=int(number))}", "", reason)
+        reason = re.sub(rf"(?:, until )?{shift_within_calendar(today, int(number))}", "", reason)
     return reason
 
 

@@ -22,7 +22,7 @@ ROOM = 40
 """Numbers above the highest one that are left to the environment."""
 SHORT = 3
 """Words of a text that is no more than a name."""
-_DIGITS = re.compile(r"^(.*?)(\d+)$", re.DOTALL)
+_DIGITS = re.compile(r"^((?:.*\D)?)(\d+)$", re.DOTALL)
 
 
 def build_new_key(key: str, number: str) -> str:

@@ -14,7 +14,7 @@ from trajsmith.querygen.vary._refusals import find_refused_requests, take_distin
 from trajsmith.querygen.vary._refused_task import build_refused_variant, is_visible
 from trajsmith.records import RecordDropped
 
-_RULE = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+", re.MULTILINE)
+_RULE = re.compile(r"^[ \t]*(?:\d+[.)]|[-*])\s+", re.MULTILINE)
 _COMMON = frozenset(
     [
         "the",

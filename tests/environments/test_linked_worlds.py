@@ -198,3 +198,15 @@ async def test_an_environment_of_the_users_own_can_be_part_of_a_world(tmp_path: 
     assert library["readers"]["R1"] == {"full_name": calendar["owner"]["name"], "email": calendar["owner"]["email"]}
     due, now = date.fromisoformat(library["loans"]["The Lighthouse"]), datetime.fromisoformat(calendar["now"])
     assert library["now"] == calendar["now"] and (due - now.date()).days == 14
+
+
+def test_a_text_that_looks_like_a_date_stays_as_it_is() -> None:
+    shop = SHOP | {"orders": {"O1": {"code": "2026-99-99", "until": "2026-05-11"}}}
+    states = set_clock({"shop": shop, "diary": DIARY}, "diary")
+    assert states["shop"]["orders"]["O1"] == {"code": "2026-99-99", "until": "2026-03-02"}
+
+
+def test_a_date_that_would_leave_the_calendar_is_said() -> None:
+    shop = SHOP | {"now": "2020-01-01T09:00:00", "orders": {"O1": {"until": "9999-12-31"}}}
+    with pytest.raises(BrokenLinkError, match="9999-12-31 cannot be moved by"):
+        set_clock({"shop": shop, "diary": DIARY}, "diary")

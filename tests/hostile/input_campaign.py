@@ -45,6 +45,8 @@ class Case:
     """Folder that a run is copied to before the files are written over it."""
     writes: frozenset[str] = frozenset()
     """Files that the command is asked to write."""
+    pipes: tuple[str, ...] = ()
+    """Files of the run in whose place pipes stand that nobody writes."""
     grows: bool = False
     """The command writes the run on: its records may become more."""
 
@@ -123,8 +125,15 @@ def _wait(child: int, seconds: float) -> int | None:
 class Campaign:
     """The warm process, and the folder in which cases run. Use it as a context manager."""
 
-    def __init__(self, folder: Path, run: Path | None = None, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        run: Path | None = None,
+        environment: dict[str, str] | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
         self.folder = folder
+        self.seconds = seconds
         self._environment = environment or {}
         self.run = run
         """A finished run that cases take copies of."""
@@ -154,7 +163,7 @@ class Campaign:
         """Run a command in a folder."""
         assert self._process is not None
         logs = {"out": str(at.with_suffix(".out")), "err": str(at.with_suffix(".err"))}
-        request = {"argv": list(argv), "at": str(at), "seconds": SECONDS, "environment": environment or {}, **logs}
+        request = {"argv": list(argv), "at": str(at), "seconds": self.seconds, "environment": environment or {}, **logs}
         began = time.monotonic()
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
@@ -184,6 +193,9 @@ class Campaign:
             path = at / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data)
+        for name in case.pipes:
+            (at / case.run / name).unlink(missing_ok=True)
+            os.mkfifo(at / case.run / name)
         self._before = {
             str(path.relative_to(at)): path.read_bytes()
             for path in sorted(at.rglob("*"))
@@ -220,6 +232,8 @@ def find_faults(case: Case, outcome: Outcome):
     if "Traceback (most recent call last)" in outcome.err + outcome.out or "Exception ignored in" in outcome.err:
         yield f"traceback: {last[:300]}"
         return
+    if "(a bug, please report it)" in outcome.err:
+        yield f"a bug: {last[:300]}"
     if outcome.code not in (0, 1, 2):
         yield f"exit code {outcome.code}: {last[:300]}"
         return

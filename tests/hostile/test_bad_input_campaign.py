@@ -9,10 +9,13 @@ from pathlib import Path
 
 import command_cases
 import config_cases
+import environment_cases
 import file_cases
+import forged_cases
 import option_cases
 import pytest
 import run_cases
+import world_cases
 from input_campaign import Campaign, Case, Outcome, find_faults
 
 SAMPLE = 40
@@ -20,7 +23,9 @@ SAMPLE = 40
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("family", ["configurations", "options", "files", "runs", "commands"])
+@pytest.mark.parametrize(
+    "family", ["configurations", "options", "files", "runs", "forged", "commands", "worlds", "environments"]
+)
 def test_bad_input_ends_in_one_line(
     family: str, finished: Path, tmp_path: Path, full: bool, record_property: Callable[[str, object], None]
 ) -> None:
@@ -29,6 +34,9 @@ def test_bad_input_ends_in_one_line(
         "options": lambda: option_cases.make_cases(full),
         "files": lambda: file_cases.make_cases(full),
         "commands": lambda: command_cases.make_cases(full),
+        "forged": lambda: forged_cases.make_cases(full, run=finished),
+        "environments": lambda: environment_cases.make_cases(full),
+        "worlds": lambda: world_cases.make_cases(full),
         "runs": lambda: run_cases.make_cases(full, run=finished),
     }
     cases = list(made[family]())
@@ -48,6 +56,7 @@ def test_bad_input_ends_in_one_line(
         (Outcome(-11, "", "", 1), "killed by signal 11"),
         (Outcome(1, "", "Traceback (most recent call last)\n  x\nValueError: y", 1), "traceback"),
         (Outcome(3, "", "error: x", 1), "exit code 3"),
+        (Outcome(1, "", "error: x: KeyError: 'a' (a bug, please report it)", 1), "a bug"),
         (Outcome(0, "", "", 1), "in place of [2]"),
         (Outcome(2, "", "error: x\nerror: y\n", 1), "2 lines"),
         (Outcome(2, "", "", 1), "without a word"),

@@ -1,6 +1,7 @@
 """The command line. Errors are one line that says what to do; exit code 2 for wrong input, 1 for a failed run."""
 
 import errno
+import io
 import os
 import sys
 from collections import Counter
@@ -395,6 +396,8 @@ def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
 
 def main() -> None:
     """Entry point: turns our errors into one line and an exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of few letters, or a text of half ones, ends no command
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(standalone_mode=False)
     except TrajsmithError as error:

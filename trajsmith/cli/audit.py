@@ -33,7 +33,7 @@ def audit_run(
         ensure_writable(target, make=True)
 
     with open_progress() as progress:
-        report = audit_dialogues(RunDirectory(directory), everything, progress)
+        report = audit_dialogues(RunDirectory.open(directory), everything, progress)
     out.print(_build_fault_table(report))
     out.print(_build_variety_table(report))
     for kind, shown in sorted(report.examples.items()):

@@ -17,9 +17,9 @@ from trajsmith.records import InputError, compose_yaml, format_first_error
 
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
 _CLASS = re.compile(r"(.*\.py):(\w+)")
-_FASTMCP = re.compile(r"^\s*from\s+mcp\.server\.fastmcp\s+import|^\s*(from|import)\s+fastmcp\b", re.M)
-_NATIVE = re.compile(r"^\s*(from|import)\s+trajsmith\b", re.M)
-_FASTAPI = re.compile(r"^\s*(from|import)\s+fastapi\b", re.M)
+_FASTMCP = re.compile(r"^[ \t]*from[ \t]+mcp\.server\.fastmcp[ \t]+import|^[ \t]*(from|import)[ \t]+fastmcp\b", re.M)
+_NATIVE = re.compile(r"^[ \t]*(from|import)[ \t]+trajsmith\b", re.M)
+_FASTAPI = re.compile(r"^[ \t]*(from|import)[ \t]+fastapi\b", re.M)
 
 
 def open_named_source(reference: str, size: str | None = None, sandbox: str | None = None) -> EnvironmentSource:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trajsmith.records import TraceDialogue, TraceTask, canonical_json
 
-SPECIFIC = re.compile(r"[A-Za-z0-9_@.+-]*[0-9_@][A-Za-z0-9_@.+-]*")
+SPECIFIC = re.compile(r"[A-Za-z0-9_@.+-]{0,80}[0-9_@][A-Za-z0-9_@.+-]*")
 COMMON = 0.25
 """A word that so many tasks have tells none of them apart."""
 MIN_TASKS = 4

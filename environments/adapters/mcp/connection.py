@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import get_args
 
 import anyio
-from jsonschema.protocols import Validator
 from mcp import ClientSession, MCPError
 from mcp.client import Transport
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -32,7 +31,7 @@ from pydantic import ValidationError
 from trajsmith.environments.adapters.mcp.process import ServerProcess
 from trajsmith.environments.arguments import find_fault
 from trajsmith.environments.json_data import NotJsonError, to_exact_json
-from trajsmith.environments.schema_patterns import compile_schema
+from trajsmith.environments.schema_patterns import SchemaValidator, compile_schema
 from trajsmith.environments.serving.protocol_keys import FAULT
 from trajsmith.records import (
     EnvironmentFault,
@@ -64,7 +63,7 @@ class _Session(ClientSession):
     them can stop for ever.
     """
 
-    output_validators: Mapping[str, Validator] = {}
+    output_validators: Mapping[str, SchemaValidator] = {}
 
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
         """Check a result against the schema of its tool.

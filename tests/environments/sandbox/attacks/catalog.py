@@ -14,6 +14,7 @@ from dataclasses import dataclass
 CORPUS = (
     "on_files", "on_writing", "on_secrets", "on_network", "on_processes", "on_others", "on_kernel", "on_code",
     "on_resources", "on_plays", "on_modules", "on_results", "on_channel", "on_checks", "on_adapters", "at_load",
+    "on_rest",
 )  # fmt: skip
 HOST_CATEGORIES = frozenset({"files", "secrets", "network", "processes", "kernel", "resources"})
 
