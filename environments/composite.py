@@ -154,7 +154,7 @@ class CompositeSource:
 
     @property
     def phrasebook(self) -> Phrasebook:
-        return _compose_phrasebook(self.parts, self.words)
+        return compose_phrasebook([(part.spec, part.source.phrasebook) for part in self.parts], self.words)
 
     @property
     def scenarios(self) -> ScenarioBook:
@@ -229,38 +229,43 @@ class CompositeSession:
         await self._stack.aclose()
 
 
-def _compose_phrasebook(parts: Sequence[CompositePart], chosen: Mapping[str, str]) -> Phrasebook:
-    """The words of all. Where two speak differently of one parameter or thing, each tool keeps its own words for its
-    parameters; the thing has the words of the environment that `chosen` names, or is called by its name."""
-    books = [(part, part.source.phrasebook) for part in parts]
+def compose_phrasebook(
+    books: Sequence[tuple[EnvironmentSpec, Phrasebook]], chosen: Mapping[str, str] | None = None
+) -> Phrasebook:
+    """Join the words of the environments of a composite.
+
+    Where two speak differently of one parameter or thing, each tool keeps its own words for its parameters; the thing
+    has the words of the environment that `chosen` names, or is called by its name.
+    """
+    chosen = chosen or {}
     tools: dict[str, ToolPhrases] = {}
     parameters: dict[str, ParameterPhrases] = {}
     entities: dict[str, EntityPhrases] = {}
     clash: set[str] = set()
-    for part, book in books:
-        tools.update({compose_tool_name(part.spec.name, name): words for name, words in book.tools.items()})
-        parameters.update(_parameters(part, book))
+    for spec, book in books:
+        tools.update({compose_tool_name(spec.name, name): words for name, words in book.tools.items()})
+        parameters.update(_parameters(spec, book))
         for name, words in book.entities.items():
-            if chosen.get(name, part.spec.name) != part.spec.name:
+            if chosen.get(name, spec.name) != spec.name:
                 continue
             if entities.setdefault(name, words) != words:
                 clash.add(name)
     return Phrasebook(
         roles=tuple(dict.fromkeys(role for _, book in books for role in book.roles)),
         scenarios=tuple(text for _, book in books for text in book.scenarios),
-        name_from=tuple(f"{part.spec.name}.{path}" for part, book in books for path in book.name_from),
+        name_from=tuple(f"{spec.name}.{path}" for spec, book in books for path in book.name_from),
         tools=tools,
         parameters=parameters,
         entities={name: words for name, words in entities.items() if name not in clash},
     )
 
 
-def _parameters(part: CompositePart, book: Phrasebook) -> dict[str, ParameterPhrases]:
+def _parameters(spec: EnvironmentSpec, book: Phrasebook) -> dict[str, ParameterPhrases]:
     """Words by "tool.parameter", so that environments keep theirs; those of fields of results by their plain name."""
     phrases = {}
-    for tool in part.spec.tools:
+    for tool in spec.tools:
         for name in tool.parameters:
             words = book.parameters.get(f"{tool.name}.{name}") or book.parameters.get(name)
             if words is not None:
-                phrases[f"{compose_tool_name(part.spec.name, tool.name)}.{name}"] = words
+                phrases[f"{compose_tool_name(spec.name, tool.name)}.{name}"] = words
     return phrases | {name: words for name, words in book.parameters.items() if "." not in name}

@@ -44,7 +44,7 @@ class TurnVerdict(FrozenModel):
     """Verdict on one turn."""
 
     outcome: Outcome
-    state_match: bool | None
+    state_match: bool | None = None
     """The state after the turn equals the gold state after it."""
     checks: int
     passed: int

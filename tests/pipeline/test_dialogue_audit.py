@@ -9,6 +9,7 @@ from trajsmith import run
 from trajsmith.cli.app import app
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import InputError
 from trajsmith.verify.dialogue_audit import FAULT_KINDS
 
 
@@ -61,6 +62,27 @@ def test_rejected_dialogues_show_theirs_with_the_text(folder):
             assert kind != "unsupported_claim" or example["detail"] in example["text"]
 
 
-def test_a_run_without_verdicts_is_refused(tmp_path):
-    result = CliRunner().invoke(app, ["audit", str(tmp_path)])
-    assert result.exit_code == 2 or "no dialogue is verified yet" in str(result.exception)
+def test_a_run_without_verdicts_is_refused(folder, tmp_path):
+    copy = tmp_path / "run"
+    copy.mkdir()
+    copy.joinpath("config.yaml").write_bytes(folder.joinpath("config.yaml").read_bytes())
+    result = CliRunner().invoke(app, ["audit", str(copy)])
+    assert isinstance(result.exception, InputError)
+    assert "no dialogue is verified yet: trajsmith resume" in str(result.exception)
+
+
+def test_dialogues_across_environments_are_audited(tmp_path):
+    folder = tmp_path / "run"
+    run(
+        {
+            "name": "across",
+            "run": str(folder),
+            "environments": [{"library": "bank"}, {"library": "calendar"}],
+            "sample": {"count": 6, "servers": 2, "scenarios": 0},
+        }
+    )
+    _, counts = audit(folder)
+    accepted = [row for _, row, verdict in join_verdicts(RunDirectory.open(folder)) if verdict.accepted]
+    assert "bank+calendar" in {row.environment for row in accepted}
+    assert counts["rows"] == len(accepted)
+    assert {kind: row["faults"] for kind, row in counts["faults"].items()} == dict.fromkeys(FAULT_KINDS, 0)

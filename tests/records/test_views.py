@@ -47,7 +47,10 @@ VERDICT = Verdict(
     checks=(CheckOutcome(says="x", kind="state"), CheckOutcome(says="y", kind="answer", passed=False)),
     state_match=True, trajectory_match=1, rewards={"pass": 1.0}, accepted=False, reasons=("check failed: answer",),
     judge=JudgeOpinion(model="m", outcome="partial", questions=("q",), decisive=False),
-    turns=(TurnVerdict(outcome="partial", state_match=False, checks=2, passed=1),),
+    turns=(
+        TurnVerdict(outcome="partial", state_match=False, checks=2, passed=1),
+        TurnVerdict(outcome="partial", checks=0, passed=0),
+    ),
     pruned=(PrunedCall(event=0, tool="pay", arguments={"a": 1}, why="w"),),
     step_labels=(StepLabel(event=0, label="needed", why="w"),),
 )  # fmt: skip

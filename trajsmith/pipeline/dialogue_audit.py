@@ -3,12 +3,14 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from trajsmith.environments.composite import CompositeLookup, compose_phrasebook, compose_spec
 from trajsmith.phrasing import DialogueVariety, Phrasebook, ScenarioBook, Wording, use_language
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
+from trajsmith.pipeline.stored_specs import load_stored_specs
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, count_records, read_stored
 from trajsmith.verify.dialogue_audit import FAULT_KINDS, AuditContext, DialogueFault, find_dialogue_faults
 
@@ -75,7 +77,8 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
     if not run.file(VERDICTS).is_file():
         raise InputError(f"{run.path}: no dialogue is verified yet: trajsmith resume {run.path}")
     unselected = {} if everything else load_unselected(run)
-    specs: dict[str, tuple[EnvironmentSpec, Wording]] = {}
+    environments = _load_environments(run)
+    wordings: dict[str, Wording] = {}
     states: dict[str, JsonObject | None] = {}
     report = AuditReport()
     language = load_config(run.config_path).language
@@ -87,7 +90,8 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
             wanted = everything or (verdict.accepted and trajectory.id not in unselected)
             if wanted:
                 name = trajectory.environment
-                spec, wording = specs.get(name) or specs.setdefault(name, _load_environment(run, name))
+                spec, book = environments[name]
+                wording = wordings.get(name) or wordings.setdefault(name, _load_wording(run, spec, book))
                 state = states.get(task.initial_state) or states.setdefault(
                     task.initial_state, _load_state(run, task.initial_state)
                 )
@@ -99,13 +103,19 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
     return report
 
 
-def _load_environment(run: RunDirectory, name: str) -> tuple[EnvironmentSpec, Wording]:
-    spec = EnvironmentSpec.from_line(run.file(f"environments/{name}.json").read_bytes(), name)
-    phrases = run.file(f"environments/{name}.phrases.json")
-    book = read_stored(phrases, Phrasebook) if phrases.is_file() else Phrasebook()
-    stories = run.file(f"environments/{name}.scenarios.json")
-    scenarios = read_stored(stories, ScenarioBook) if stories.is_file() else None
-    return spec, Wording(book, spec.tools, scenarios)
+def _load_environments(run: RunDirectory) -> CompositeLookup[tuple[EnvironmentSpec, Phrasebook]]:
+    """Spec and words of each environment of the run; those of chains across environments are composed on demand."""
+    stored = {
+        name: (spec, read_stored(path, Phrasebook) if path.is_file() else Phrasebook())
+        for name, spec in load_stored_specs(run).items()
+        for path in [run.file(f"environments/{name}.phrases.json")]
+    }
+    return CompositeLookup(stored, lambda parts: (compose_spec([spec for spec, _ in parts]), compose_phrasebook(parts)))
+
+
+def _load_wording(run: RunDirectory, spec: EnvironmentSpec, book: Phrasebook) -> Wording:
+    stories = run.file(f"environments/{spec.name}.scenarios.json")
+    return Wording(book, spec.tools, read_stored(stories, ScenarioBook) if stories.is_file() else None)
 
 
 def _load_state(run: RunDirectory, name: str) -> JsonObject | None:
