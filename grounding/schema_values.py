@@ -6,7 +6,7 @@ from typing import Any
 
 from trajsmith.environments.schema_patterns import matches_pattern
 from trajsmith.grounding.fields import SchemaField
-from trajsmith.grounding.text_generation import list_matching_texts
+from trajsmith.grounding.text_generation import LONGEST_SAMPLE, list_matching_texts
 from trajsmith.phrasing import parse_datetime, shift_within_calendar
 from trajsmith.records import JsonObject
 
@@ -137,7 +137,8 @@ def _text_edges(schema: JsonObject) -> list[str]:
     if isinstance(schema.get("pattern"), str):
         return list(list_matching_texts(schema["pattern"])[:6])
     low, high = int(schema.get("minLength", 0)), int(schema.get("maxLength", 5000))
-    values = ["", " ", "0", "x" * low, "x" * high, "Ωé漢字🙂 \"'\\<b>\n\t", "null", "\u0000", "%s{0}$(x)"]
+    edges = ["x" * length for length in (low, high) if length <= LONGEST_SAMPLE]
+    values = ["", " ", "0", *edges, "Ωé漢字🙂 \"'\\<b>\n\t", "null", "\u0000", "%s{0}$(x)"]
     return [text for text in dict.fromkeys(values) if low <= len(text) <= high]
 
 
@@ -156,7 +157,7 @@ def list_invalid_values(schema: JsonObject, types: frozenset[str]) -> list[Any]:
         values += [{}, []]
         if schema.get("minLength"):
             values.append("")
-        if "maxLength" in schema:
+        if schema.get("maxLength", LONGEST_SAMPLE) < LONGEST_SAMPLE:
             values.append("x" * (int(schema["maxLength"]) + 1))
         if schema.get("format") in ("date", "date-time"):
             values.append("not a date")

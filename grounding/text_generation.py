@@ -8,6 +8,8 @@ from trajsmith.environments.pattern_text import generate_matching_text
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.names import split_name
 
+LONGEST_SAMPLE = 20_000
+"""Characters of a text that is made up: a schema may ask for billions."""
 PATTERNS = 24
 """Texts that are made for a pattern."""
 PLAIN_TEXTS = (
@@ -87,7 +89,7 @@ def generate_text(field: SchemaField, rng: random.Random) -> str:
         return rng.choice(list_matching_texts(field.schema["pattern"]))
     sentence = rng.choice(find_generic_texts(field.name) or PLAIN_TEXTS)
     low, high = int(field.schema.get("minLength", 0)), int(field.schema.get("maxLength", 200))
-    return sentence[:high] if len(sentence) >= low else sentence.ljust(low, "x")
+    return sentence[:high] if len(sentence) >= low else sentence.ljust(min(low, LONGEST_SAMPLE), "x")
 
 
 @functools.lru_cache(maxsize=256)
