@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from trajsmith.environments.foreign import format_error
-from trajsmith.environments.schemas import tidy_schema
+from trajsmith.environments.schemas import tidy_schema, wrap_schema
 from trajsmith.environments.session import ToolResult
 from trajsmith.environments.tables import RecordTable, to_plain_containers
 from trajsmith.records import (
@@ -379,7 +379,7 @@ def _compile(cls: type[Environment[Any]], name: str, method: Callable[..., Any],
     output = tidy_schema(result.json_schema(mode="serialization"))
     wrapped = output.get("type") != "object"
     if wrapped:
-        output = {"type": "object", "properties": {"result": output}, "required": ["result"]}
+        output = wrap_schema(output)
     description = "\n".join(filter(None, [documentation.short_description, documentation.long_description]))
     spec = ToolSpec(
         server=cls.environment_name(),

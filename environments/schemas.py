@@ -24,6 +24,13 @@ def tidy_schema(schema: JsonObject) -> JsonObject:
     return _tidied(tidied)
 
 
+def wrap_schema(schema: JsonObject) -> JsonObject:
+    """Return the schema of {"result": ...}, which MCP makes of a result that is no object; references still lead on."""
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    return {"type": "object", "properties": {"result": inner}, "required": ["result"], **definitions}
+
+
 def _count_inlined(value: JsonValue, definitions: Mapping[str, JsonValue], known: dict[str, int]) -> int:
     """Count the values of a schema with its references written out; `known` has the counts of definitions."""
     if isinstance(value, list):

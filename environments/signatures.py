@@ -14,6 +14,7 @@ from pydantic_core import SchemaError
 
 from trajsmith.environments.arguments import validate_schema
 from trajsmith.environments.foreign import format_error
+from trajsmith.environments.schemas import wrap_schema
 from trajsmith.records import InputError, JsonObject
 
 Function = Callable[..., Any]
@@ -135,8 +136,3 @@ def _result(hint: Any, where: str) -> tuple[TypeAdapter[Any] | None, JsonObject 
     except (*_UNFIT, InputError):
         return None, None, False  # as the server library does: such a result has no schema
     return adapter, schema if schema.get("type") == "object" else wrap_schema(schema), False
-
-
-def wrap_schema(schema: JsonObject) -> JsonObject:
-    """Schema of {"result": ...}: what MCP makes of a result that is no object."""
-    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}

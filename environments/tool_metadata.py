@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.environments.arguments import validate_schema
-from trajsmith.environments.signatures import FunctionSignature, wrap_schema
+from trajsmith.environments.schemas import wrap_schema
+from trajsmith.environments.signatures import FunctionSignature
 from trajsmith.records import InputError, JsonObject, ToolAnnotations, ToolSpec
 
 _SILENT = ToolAnnotations()

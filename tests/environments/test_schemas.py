@@ -7,7 +7,7 @@ import pytest
 
 from trajsmith.environments.arguments import validate_schema
 from trajsmith.environments.schema_patterns import compile_schema
-from trajsmith.environments.schemas import tidy_schema
+from trajsmith.environments.schemas import tidy_schema, wrap_schema
 from trajsmith.grounding.fields import list_input_fields, list_output_fields
 from trajsmith.records import InputError, ToolSpec
 from trajsmith.records.tool_rendering import compact_schema
@@ -107,3 +107,9 @@ def test_recursive_schemas_that_go_into_the_value_are_kept() -> None:
     assert validate_schema(schema, "x") == schema
     assert compile_schema(schema).is_valid({"next": {"next": None}})
     assert not compile_schema(schema).is_valid({"next": {"next": 5}})
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_wrapped_schema_that_refers_to_itself_is_checked(right: bool) -> None:
+    wrapped = wrap_schema(tidy_schema({"type": "array", "items": {"$ref": "#/$defs/Node"}, "$defs": TREE["$defs"]}))
+    assert compile_schema(wrapped).is_valid({"result": [{"next": {"next": {} if right else 5}}]}) is right
