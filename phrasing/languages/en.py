@@ -277,7 +277,7 @@ _REPORTS = ReportSentences(
     found_rows="I found {count}: {rows}.",
     cut_list=(
         "The list shows no more than {count}, so there may be others.",
-        "I can see only {count} at a time, so this may not be all.",
+        "I only see the first {count} here, so there may be more.",
         "There may be more than these: the list stops after {count}.",
         "The list stops after {count}, so there may be more.",
     ),

@@ -27,7 +27,7 @@ NONE = (
 COVERED = (
     "I can't help with that here, only with {}",
     "that's not something I can do from here; what I can help with is {}",
-    "that's outside what I can do here, which is to help with {}",
+    "I can't do that here, but I can help with {}",
     "I can't help you with that one, just with {}",
 )
 """The same where the phrasebook says what the agent is there for."""

@@ -340,7 +340,7 @@ class Bank(Environment[BankState]):
         amount = round(amount, 2)
         missing = round(goal.target - goal.saved, 2)
         if amount > missing:
-            raise ToolError(f"only £{missing:,.2f} is missing to the target of {goal.title}")
+            raise ToolError(f"{goal.title} needs only £{missing:,.2f} more to reach its target")
         self._spend(account, amount, "savings", f"Saved for {goal.title}")
         goal.saved = round(goal.saved + amount, 2)
         return GoalDeposit(

@@ -97,7 +97,7 @@ EXAMPLE_PROBLEMS = (
     "does not work outside the office",
 )
 EXAMPLE_COMMENTS = (
-    "I can show it to you at my desk",
+    "I can show you what happens",
     "I still need this solved",
     "Nothing has changed so far",
     "Please keep me informed",

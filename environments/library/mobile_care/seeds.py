@@ -243,6 +243,9 @@ def _add_outages(state: MobileCareState, rng: random.Random) -> None:
             status: OutageStatus = rng.choice(("ongoing", "planned", "resolved"))
             if city == home and service == "home_internet" and rng.random() < 0.7:
                 status = "resolved"
+            works = service == "mobile" or state.routers[state.user_id].fault != "cable"
+            if city == home and works and status == "ongoing":
+                status = "resolved"  # the caller's phone finds its network, their router its signal
             _add_outage(state, rng, city, service, status)
 
 

@@ -226,7 +226,7 @@ def test_a_payment_that_the_customer_did_not_make_needs_a_stopped_card(bank: Ban
 
 
 def test_a_goal_never_holds_more_than_its_target(bank: Bank) -> None:
-    refused(bank, "add_to_savings_goal", "only £100.00 is missing", account_id="A2", goal_id="G1", amount=100.5)
+    refused(bank, "add_to_savings_goal", "needs only £100.00 more", account_id="A2", goal_id="G1", amount=100.5)
     assert passes(bank, "add_to_savings_goal", account_id="A2", goal_id="G1", amount=100.0)["saved"] == 1000.0
 
 

@@ -160,6 +160,15 @@ def test_technician_comes_only_after_a_restart_and_without_an_outage(care: Mobil
     refused(care, "book_technician", visit, "already booked")
 
 
+def test_no_outage_goes_on_of_what_works_at_the_callers_place() -> None:
+    """Airplane mode and new settings bring a connection back, which no outage in the same town allows."""
+    for seed in range(40):
+        state = MobileCare.seed_state("small", seed)
+        home = state.customers[state.user_id].address.city
+        out = {each.service for each in state.outages.values() if each.city == home and each.status == "ongoing"}
+        assert not out or (out == {"home_internet"} and state.routers[state.user_id].fault == "cable"), seed
+
+
 def test_tools_of_the_user_are_not_the_agents(care: MobileCare) -> None:
     result = care.call("restart_router", {})
     assert not result.ok

@@ -145,6 +145,32 @@ def test_an_answer_about_outages_speaks_of_both_services(service: str, other: st
         assert said is not None and other in said.lower(), said
 
 
+def test_an_outage_that_goes_on_is_told_with_its_end() -> None:
+    row = {"outage_id": "OU1", "service": "mobile", "status": "ongoing", "cause": "a storm"}
+    times = {"started_at": "2026-06-15T12:05:00", "expected_end": "2026-06-15T19:05:00"}
+    answers = list_question_answers(
+        "mobile_care", "list_outages", {"result": [{**row, **times}]}, "$.result[*].service"
+    )
+    assert len(answers) >= 6
+    for said in answers:
+        assert said is not None and "ongoing" in said and "19:05" in said, said
+
+
+def test_the_owner_is_told_which_code_is_their_own() -> None:
+    """Who asks for the codes of a door is the owner, whom no list names like a stranger."""
+    book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("smart_home")))
+    code = {"access_code_id": "A1", "lock_name": "front door", "status": "active", "valid_until": None}
+    rows = [
+        {**code, "member_name": "Fiona Bay", "role": "owner"},
+        {**code, "member_name": "Ivo Xu", "role": "helper", "access_code_id": "A2", "valid_until": "2026-03-02"},
+    ]
+    phrases = book.tools["list_access_codes"]
+    values = {"out": {"result": rows}, "user_name": "Fiona Bay", "row_templates": Wording(book, ()).rows}
+    for template in (*phrases.done, *phrases.brief, *phrases.detailed):
+        said = render_phrase(template, values) or ""
+        assert "Fiona Bay (you" in said and "Ivo Xu" in said and "Xu (you" not in said, said
+
+
 def test_a_share_that_was_there_is_reported_as_a_change() -> None:
     out = {
         "share_id": "S1",

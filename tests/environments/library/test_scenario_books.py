@@ -47,6 +47,18 @@ def test_evening_scenes_only_move_to_a_later_time() -> None:
             assert min(map(str, moved.arguments["starts_at"])) > latest[str(name)], (story, name)
 
 
+def test_rooms_that_must_be_refundable_are_booked_before_their_deadline() -> None:
+    """A stay can be cancelled until two days before it: later, "it has to be refundable" is of no use."""
+    found = [
+        step
+        for story in build_library_source("travel", {}).scenarios.scenarios
+        if any(step.arguments.get("refundable_only") == (True,) for step in story.steps)
+        for step in story.steps
+        if step.tool == "reserve_room"
+    ]
+    assert found and all(step.days_ahead.get("arrival_date", 0) > 2 for step in found)
+
+
 @pytest.mark.parametrize("manager", [{"manager_name": None}, {"manager_name": "Ivo Xu"}, {}])
 def test_questions_about_a_licence_name_a_manager_only_where_the_record_does(manager: dict[str, object]) -> None:
     """Without a manager nobody approves, and nothing is said of one while the record is not at hand."""
