@@ -55,7 +55,7 @@ def name_anew(name: str, document) -> str:
     from trajsmith.records import Chain, GroundedChain, Task, Trajectory, Verdict
 
     model = dict(zip(FILES, (Chain, GroundedChain, Task, Trajectory, Verdict), strict=True))[name]
-    return model._id_of_line(orjson.dumps(document))
+    return model.compute_id(orjson.loads(orjson.dumps(document)))
 
 
 def forge(run: Path, dice: random.Random) -> dict[str, bytes] | None:
