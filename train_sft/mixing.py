@@ -23,11 +23,17 @@ def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple
         seed: Draws the rows of weights that are no whole number.
 
     Raises:
-        InputError: A dataset cannot be read, or its weight leaves none of its rows.
+        InputError: A dataset cannot be read, or its weight or `without_tools` leaves none of its rows.
     """
     mixed, sources = [], []
     for share in shares:
-        rows = read(share.dataset, "train")
+        whole = read(share.dataset, "train")
+        uncalled = sorted(set(share.without_tools).difference(*map(list_called_tools, whole)))
+        if uncalled:
+            raise InputError(f"{share.dataset}: no row calls {', '.join(uncalled)} of without_tools")
+        rows = leave_out_calls(whole, share.without_tools)
+        if not rows:
+            raise InputError(f"{share.dataset}: without_tools leaves none of its {len(whole)} rows")
         drawn = weigh_rows(
             rows, share.weight, derive_seed("mix", str(seed), *sorted(str(row.get("id")) for row in rows))
         )
@@ -36,6 +42,17 @@ def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple
         mixed += drawn
         sources.append(describe_source(share, rows, len(drawn)))
     return mixed, sources
+
+
+def leave_out_calls(rows: Sequence[JsonObject], tools: Sequence[str]) -> list[JsonObject]:
+    """Return the rows that call none of these tools."""
+    return [row for row in rows if not tools or list_called_tools(row).isdisjoint(tools)]
+
+
+def list_called_tools(row: JsonObject) -> set[str]:
+    """Return the plain names of the tools that a row calls; pairs call them in prompt, chosen and rejected."""
+    messages = [one for column in ("messages", "prompt", "chosen", "rejected") for one in row.get(column) or ()]
+    return {call["function"]["name"] for message in messages for call in message.get("tool_calls") or ()}
 
 
 def weigh_rows(rows: Sequence[JsonObject], weight: float, seed: int) -> list[JsonObject]:
@@ -54,6 +71,8 @@ def describe_source(share: DatasetShare, rows: Sequence[JsonObject], drawn: int)
         "weight": share.weight,
         "environments": dict(sorted(environments.items())),
     }
+    if share.without_tools:
+        source["without_tools"] = list(share.without_tools)
     config = share.dataset / "config.yaml"
     if config.is_file():
         settings = compose_yaml(config.read_text("utf-8"), yaml.SafeLoader)[1]

@@ -17,7 +17,7 @@ from trajsmith.train_sft.libraries import (
     build_trainer_arguments,
     require_train,
 )
-from trajsmith.train_sft.mixing import mix_rows
+from trajsmith.train_sft.mixing import leave_out_calls, mix_rows
 from trajsmith.train_sft.settings import DpoConfig
 from trajsmith.train_sft.training import (
     MAX_REFUSED_SHARE,
@@ -117,7 +117,11 @@ def prepare_preference(config: DpoConfig) -> tuple[Any, PreferencePlan]:
     plan.sources = sources
     if config.validation is not None:
         settings = config.validation
-        held = [row for share in config.shares for row in read_pairs(share.dataset, settings.split)[: settings.rows]]
+        held = [
+            row
+            for share in config.shares
+            for row in leave_out_calls(read_pairs(share.dataset, settings.split)[: settings.rows], share.without_tools)
+        ]
         plan.validation = plan_preference(config, held, tokenizer, style).rows
     return tokenizer, plan
 

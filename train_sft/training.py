@@ -29,7 +29,7 @@ from trajsmith.train_sft.libraries import (
     require_train,
     restrict_logits_to_loss_tokens,
 )
-from trajsmith.train_sft.mixing import mix_rows
+from trajsmith.train_sft.mixing import leave_out_calls, mix_rows
 from trajsmith.train_sft.scratch import create_model, train_tokenizer
 from trajsmith.train_sft.settings import DpoConfig, FreezeSettings, HistorySettings, SftConfig, ValidationSettings
 from trajsmith.train_sft.shared_prefix import (
@@ -194,7 +194,11 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
     plan = plan_training(config, rows, tokenizer)
     plan.sources = sources
     if config.validation is not None:
-        held = [row for share in config.shares for row in read_validation_rows(share.dataset, config.validation)]
+        held = [
+            row
+            for share in config.shares
+            for row in leave_out_calls(read_validation_rows(share.dataset, config.validation), share.without_tools)
+        ]
         measured = plan_training(config, held, tokenizer)
         plan.validation, plan.validation_labelled = measured.rows, measured.labelled
     return tokenizer, plan, rows

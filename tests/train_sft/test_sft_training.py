@@ -375,6 +375,27 @@ def test_datasets_are_mixed_by_weight_and_the_card_tells_where_they_come_from(fo
         train(config(folder, dataset=None, datasets=few, out=tmp_path / "few"))
 
 
+def test_rows_that_call_a_tool_can_be_left_out(folder):
+    from trajsmith.train_sft import DatasetShare
+    from trajsmith.train_sft.mixing import mix_rows
+    from trajsmith.train_sft.training import read_rows
+
+    def called(row):
+        return {call["function"]["name"] for message in row["messages"] for call in message.get("tool_calls") or ()}
+
+    rows = read_rows(folder / "run")
+    tool = sorted(set.union(*map(called, rows)))[0]
+    share = DatasetShare(dataset=folder / "run", without_tools=(tool,))
+    kept, sources = mix_rows((share,), read_rows, 0)
+    assert kept == [row for row in rows if tool not in called(row)] and 0 < len(kept) < len(rows)
+    assert sources[0]["rows"] == len(kept) and sources[0]["without_tools"] == [tool]
+    with pytest.raises(InputError, match="no row calls dance of without_tools"):
+        mix_rows((DatasetShare(dataset=folder / "run", without_tools=("dance",)),), read_rows, 0)
+    with pytest.raises(InputError, match="leaves none of its"):
+        everything = tuple(sorted(set.union(*map(called, rows))))
+        mix_rows((DatasetShare(dataset=folder / "run", without_tools=everything),), read_rows, 0)
+
+
 def test_frozen_parameters_keep_their_values(trained, folder, tmp_path):
     import torch
 
