@@ -13,7 +13,7 @@ the set; "fold's gold" only with the core edges that the held-out fold itself sh
 neither right nor wrong). The weights of the rule come from the other sets. With an environment at hand (tau2-bench's
 airline in the sandbox; BFCL's classes, where
 `pip install --no-deps --target FOLDER bfcl-eval` put them), look-ups are probed on the tasks of the
-evidence folds. Needs scipy.
+evidence folds; in tau2-bench's, links are tried too, from the recorded calls of those tasks. Needs scipy.
 """
 
 import argparse
@@ -25,12 +25,13 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import numpy as np
 from _bfcl import BfclSession, classes
 from _toolgraph_sets import GoldSet, data_folder, gold_set, read_rows
@@ -43,8 +44,9 @@ from trajsmith.environments.native_source import build_library_source
 from trajsmith.environments.sandbox.settings import Mode, SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
+from trajsmith.records import JsonObject
 from trajsmith.toolgraph.evidence.execution import execute_links
-from trajsmith.toolgraph.evidence.graph_evidence import compute_schema_scores
+from trajsmith.toolgraph.evidence.graph_evidence import FEW, compute_schema_scores
 from trajsmith.toolgraph.evidence.missing_lookups import add_lookups
 from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence, mine_recordings
 from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording, parse_recording, read_recordings
@@ -55,11 +57,13 @@ from trajsmith.toolgraph.evidence.score_rule import (
     compute_recorded_terms,
     is_proved,
     logit,
+    score_from_execution,
 )
-from trajsmith.toolgraph.graph import LinkKey
+from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 from trajsmith.toolgraph.link_model import load_link_model
 from trajsmith.toolgraph.settings import ExecutionSettings
 
+_SCRATCH = Path(tempfile.mkdtemp(prefix="trajsmith-evidence-"))
 FOLDS = 5
 CONTRAST = 0.75
 """Share of the values from elsewhere that must fail before a link counts as decided."""
@@ -87,6 +91,8 @@ class Case:
     name: str
     gold: GoldSet
     recordings: tuple[Recording, ...]
+    source: EnvironmentSource | None = None
+    """Where links are tried, besides."""
 
     @property
     def family(self) -> str:
@@ -106,28 +112,28 @@ def case(name: str) -> Case:
 def probed(one: Case, tau2: Path | None, bfcl: Path | None, mode: Mode) -> Case:
     """The case with look-ups probed on its tasks, where their environment is at hand."""
     if one.gold.name == "tau2_airline" and tau2 is not None:
-        return replace(one, recordings=tuple(asyncio.run(_in_tau2(one, tau2, mode))))
+        return asyncio.run(_in_tau2(one, tau2, mode))
     if one.gold.name == "bfcl_public" and bfcl is not None:
         return replace(one, recordings=tuple(asyncio.run(_in_bfcl(one, bfcl))))
     return one
 
 
-async def _in_tau2(one: Case, checkout: Path, mode: Mode) -> list[Recording]:
+async def _in_tau2(one: Case, checkout: Path, mode: Mode) -> Case:
     """Played with the database that lies beside the gold; checkouts do not always have it."""
-    with tempfile.TemporaryDirectory() as data:
-        domain = Path(data) / "tau2" / "domains" / "airline"
-        domain.mkdir(parents=True)
-        for name in ("db.json", "policy.md", "tasks.json"):
-            shutil.copyfile(data_folder() / "sets" / "tau2_airline" / name, domain / name)
-        chosen = Tau2Settings(domain="airline", path=checkout, data=Path(data), max_states=1)
-        sandbox = SandboxSettings(mode=mode, imports=PRELOAD, load_seconds=60)
-        source = SandboxSource(get_environment_name(chosen), "tau2", build_payload(chosen), sandbox)
-        state = (await source.states(0))[0]
-        session = await source.open()
-        try:
-            return [await add_lookups(recording, state, session) for recording in one.recordings]
-        finally:
-            await session.close()
+    domain = _SCRATCH / "tau2" / "domains" / "airline"
+    domain.mkdir(parents=True, exist_ok=True)
+    for name in ("db.json", "policy.md", "tasks.json"):
+        shutil.copyfile(data_folder() / "sets" / "tau2_airline" / name, domain / name)
+    chosen = Tau2Settings(domain="airline", path=checkout, data=_SCRATCH, max_states=1)
+    sandbox = SandboxSettings(mode=mode, imports=PRELOAD, load_seconds=60)
+    source = SandboxSource(get_environment_name(chosen), "tau2", build_payload(chosen), sandbox)
+    state = (await source.states(0))[0]
+    session = await source.open()
+    try:
+        played = [await add_lookups(recording, state, session) for recording in one.recordings]
+    finally:
+        await session.close()
+    return replace(one, recordings=tuple(played), source=source)
 
 
 async def _in_bfcl(one: Case, folder: Path) -> list[Recording]:
@@ -172,6 +178,29 @@ def folds(recordings: Sequence[Recording], seed: int = 0) -> Iterator[tuple[list
         yield [one for one in recordings if one.task not in held], [one for one in recordings if one.task in held]
 
 
+async def _execute(
+    one: Case, scores: Mapping[LinkKey, float], examples: Sequence[tuple[str, JsonObject]]
+) -> list[LinkEvidence]:
+    """Try the links in the environment, which names its server and wraps its lists otherwise than the set does."""
+    source = one.source
+    assert source is not None
+    full = {tool.name: tool.full_name for tool in one.gold.tools}
+    there = {full[tool.name]: tool.full_name for tool in (await source.spec()).tools if tool.name in full}
+    here = {name: mine for mine, name in there.items()}
+    bare = {tool.full_name for tool in one.gold.tools if (tool.output_schema or {}).get("type") == "array"}
+    known = {
+        (there[s], there[t], output.replace("$", "$.result", 1) if s in bare else output, parameter): score
+        for (s, t, output, parameter), score in scores.items()
+        if s in there and t in there
+    }
+    executed = await execute_links(source, known, ExecutionSettings(), 0, examples)
+    changes = {row.key: {"source": here[row.source], "target": here[row.target]} for row in executed.links}
+    for key, change in changes.items():
+        if change["source"] in bare:
+            change["output"] = key[2].replace("$.result", "$", 1)
+    return [msgspec.structs.replace(row, **changes[row.key]) for row in executed.links]
+
+
 @dataclass(frozen=True)
 class Fold:
     """One fold, read."""
@@ -184,15 +213,27 @@ class Fold:
     """float64 [links, terms]; rows of links that recordings say nothing of hold the schema score alone."""
     spoken: Any
     """bool [links]: recordings say something."""
+    links: Mapping[LinkKey, LinkEvidence] = field(default_factory=dict)
+    """By execution."""
+    called: Mapping[str, int] = field(default_factory=dict)
+    """Tool to how many recorded calls of it succeeded."""
 
     def edges(self, weights: Any) -> dict[tuple[str, str], tuple[float, int]]:
         """Pair of tools to the margin over the threshold of its best link, and that link's row."""
         margin = np.where(self.spoken, self.terms @ weights, self.terms[:, 1])
+        for row, key in enumerate(self.keys):
+            if key in self.links:
+                margin[row] = self._execute(margin[row], key)
         best: dict[tuple[str, str], tuple[float, int]] = {}
         for row, key in enumerate(self.keys):
             if margin[row] > best.get(key[:2], (-math.inf, 0))[0]:
                 best[key[:2]] = float(margin[row]), row
         return best
+
+    def _execute(self, margin: float, key: LinkKey) -> float:
+        cut = logit(load_link_model().threshold)
+        executed = logit(score_from_execution(1 / (1 + math.exp(-margin - cut)), self.links[key])) - cut
+        return min(margin, executed) if self.called.get(key[1], 0) >= FEW else executed
 
     def figures(self, weights: Any, held: bool = False) -> dict[str, Any]:
         edges = self.edges(weights).items()
@@ -208,14 +249,20 @@ def read_folds(name: str) -> tuple[Fold, ...]:
 def folds_of(one: Case) -> tuple[Fold, ...]:
     tools = one.gold.tools
     return tuple(
-        _fold(one.gold, mine_recordings(known, tools), mine_recordings(held, tools))
+        _fold(one, mine_recordings(known, tools), mine_recordings(held, tools), known)
         for known, held in folds(one.recordings)
     )
 
 
-def _fold(gold: GoldSet, mined: RecordedEvidence, held: RecordedEvidence) -> Fold:
-    schemas = compute_schema_scores(gold.tools)
-    keys = sorted(schemas.keys() | mined.flows.keys())
+def _fold(one: Case, mined: RecordedEvidence, held: RecordedEvidence, known: Sequence[Recording]) -> Fold:
+    gold, schemas = one.gold, compute_schema_scores(one.gold.tools)
+    links: dict[LinkKey, LinkEvidence] = {}
+    if one.source is not None:
+        steps = [step for recording in known for step in recording.steps if isinstance(step, RecordedCall)]
+        examples = [(step.tool, step.arguments) for step in steps if step.ok]
+        executed = asyncio.run(_execute(one, schemas, examples))
+        links = {row.key: row for row in executed}
+    keys = sorted(schemas.keys() | mined.flows.keys() | links.keys())
     cut = load_link_model().threshold
     terms, spoken = [], []
     for key in keys:
@@ -229,7 +276,7 @@ def _fold(gold: GoldSet, mined: RecordedEvidence, held: RecordedEvidence) -> Fol
         {**row, "tier": row.get("tier", "core") if (row["source"], row["target"]) in shown else "extra"}
         for row in gold.edges
     ]
-    return Fold(gold, replace(gold, edges=rows), keys, np.array(terms), np.array(spoken))
+    return Fold(gold, replace(gold, edges=rows), keys, np.array(terms), np.array(spoken), links, mined.called)
 
 
 def fit(names: Sequence[str]) -> Any:
@@ -284,7 +331,10 @@ def recorded(train: bool, tau2: Path | None, bfcl: Path | None, mode: Mode) -> N
         one = case(name)
         weights = fit([other for other in CASES if case(other).family != one.family])
         with_probes = probed(one, tau2, bfcl, mode)
-        for label, folds in ((name, read_folds(name)), (f"{name}, look-ups probed", folds_of(with_probes))):
+        steps = [(name, read_folds(name)), (f"{name}, look-ups probed", folds_of(replace(with_probes, source=None)))]
+        if with_probes.source is not None:
+            steps.append((f"{name}, and links tried", folds_of(with_probes)))
+        for label, folds in steps:
             if label != name and with_probes is one:
                 continue
             all_gold, own_gold = mean_figure(folds, weights), mean_figure(folds, weights, held=True)
@@ -378,7 +428,10 @@ def main() -> None:
         executed([open_source(one) for one in environments[::step][: arguments.count]], arguments.calls)
     if arguments.execution or arguments.envfactory:
         return
-    recorded(arguments.train, arguments.tau2, arguments.bfcl, arguments.mode)
+    try:
+        recorded(arguments.train, arguments.tau2, arguments.bfcl, arguments.mode)
+    finally:
+        shutil.rmtree(_SCRATCH)
 
 
 if __name__ == "__main__":

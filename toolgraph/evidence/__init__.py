@@ -1,5 +1,6 @@
 """Evidence beside the schemas: execution and recorded calls, one rule that combines them, and a graph that shows it."""
 
+from trajsmith.toolgraph.evidence.environment_evidence import collect_evidence
 from trajsmith.toolgraph.evidence.execution import ExecutionEvidence, execute_all_links, execute_links
 from trajsmith.toolgraph.evidence.graph_evidence import GraphEvidence, apply_evidence, compute_schema_scores
 from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence, mine_recordings
@@ -13,6 +14,7 @@ __all__ = [
     "RecordedEvidence",
     "Recording",
     "apply_evidence",
+    "collect_evidence",
     "compute_schema_scores",
     "execute_all_links",
     "execute_links",

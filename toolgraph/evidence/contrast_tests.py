@@ -131,7 +131,7 @@ class Contrast:
         worked = {text for text, one in outcomes.items() if one.good or (one.refusal is None and None not in strange)}
         tally.worked += len(worked - chance)
         tally.chance += len(worked & chance)
-        tally.failed += alone * sum(one.refusal is not None and one.refusal in strange for one in outcomes.values())
+        tally.failed += alone * sum(not one.good and one.refusal in strange for one in outcomes.values())
         tally.elsewhere_worked += sum(one.good for one in self.far)
         tally.elsewhere_failed += sum(not one.good for one in self.far)
         if worked - chance:

@@ -5,7 +5,8 @@ to values of the same type from elsewhere. A call works if it changes the state,
 with. Where values from elsewhere work just as well, the parameter takes anything and nothing is proved. Besides the
 links that matching sees, those are tried whose output holds the very value that works: identifiers by their name or
 their look. A failed value counts only if the argument can be changed alone at all, and only if it is refused in the
-words in which values from elsewhere are: "it was cancelled already" is no "there is none". Whole numbers
+words in which values from elsewhere are: "it was cancelled already" is no "there is none". A search that finds nothing
+with a value from elsewhere either has failed, too. Whole numbers
 that another thing may have too count for nothing either (`trajsmith.toolgraph.evidence.chance_matches`).
 """
 
@@ -52,7 +53,11 @@ class ExecutionEvidence:
 
 
 async def execute_links(
-    source: EnvironmentSource, scores: Mapping[LinkKey, float], settings: ExecutionSettings, seed: int
+    source: EnvironmentSource,
+    scores: Mapping[LinkKey, float],
+    settings: ExecutionSettings,
+    seed: int,
+    examples: Iterable[tuple[str, JsonObject]] = (),
 ) -> ExecutionEvidence:
     """Try the links of one environment on several of its initial states.
 
@@ -61,13 +66,14 @@ async def execute_links(
         scores: Link to its score by schemas.
         settings: The budget.
         seed: The same seed makes the same calls.
+        examples: Calls that may work, such as recorded ones: plain tool name and arguments, tried before any others.
 
     Raises:
         EnvironmentFault: The environment does not start, or does not go back to where it was.
     """
     spec = await source.spec()
     states = (await source.states(seed))[: settings.states]
-    runner = _Runner(spec, scores, settings, source.phrasebook)
+    runner = _Runner(spec, scores, settings, source.phrasebook, list(examples))
     session = await source.open()
     calls = min(settings.calls, settings.live_calls) if replays(session) else settings.calls
     try:
@@ -104,8 +110,10 @@ class _Runner:
         scores: Mapping[LinkKey, float],
         settings: ExecutionSettings,
         phrasebook: Phrasebook,
+        examples: Sequence[tuple[str, JsonObject]],
     ) -> None:
         self.spec = spec
+        self.examples = examples
         self.tools = {tool.name: tool for tool in spec.tools}
         self.settings = settings
         self.phrasebook = phrasebook
@@ -136,6 +144,7 @@ class _Runner:
         total = budget.left
         budget.left = total // 2
         probe = StateProbe(self.spec, going_back, values, self.phrasebook, rng, budget, base, digest, self.faults)
+        await probe.try_examples(self.examples)
         await probe.harvest(self.likely)
         budget.left = total - budget.spent
         outputs = self._outputs(probe)

@@ -64,6 +64,10 @@ class GraphEvidence:
             targets |= {tool for tool, _ in self.recorded.origins}
         return targets
 
+    def shows_use(self, tool: str) -> bool:
+        """Return True if recordings show how a tool is used: execution then takes links away and adds none."""
+        return self.recorded is not None and self.recorded.called.get(tool, 0) >= FEW
+
     @property
     def rows(self) -> tuple[LinkEvidence, ...]:
         """As the graph keeps them."""
@@ -182,7 +186,10 @@ def compute_final_scores(
         if evidence.recorded is not None:
             score = score_from_recordings(key, score, evidence.recorded, threshold)
         link_evidence = evidence.links.get(key)
-        final[key] = score if link_evidence is None else score_from_execution(score, link_evidence)
+        if link_evidence is not None:
+            executed = score_from_execution(score, link_evidence)
+            score = min(score, executed) if evidence.shows_use(key[1]) else executed
+        final[key] = score
     return final
 
 

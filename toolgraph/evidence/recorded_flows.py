@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from trajsmith.records import ToolSpec
+from trajsmith.records import JsonObject, JsonValue, ToolSpec
 from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording
 from trajsmith.toolgraph.evidence.value_leaves import (
     Leaf,
@@ -170,7 +170,8 @@ class _Reading:
     def _show(self, name: str, step: RecordedCall, asked: set[str]) -> None:
         """Remember every value of a result, once per path."""
         seen: set[tuple[str, str]] = set()
-        for leaf in walk_leaves(step.output, self.miner.by_name[name].output_schema, keys=True):
+        schema = self.miner.by_name[name].output_schema
+        for leaf in walk_leaves(_fit_result(step.output, schema), schema, keys=True):
             text = canonicalize_value(leaf.value)
             values = {text} if text is not None else set()
             if isinstance(leaf.value, str) and " " in leaf.value:
@@ -216,3 +217,12 @@ class _Reading:
                 flow.tasks.add(self.recording.task)
             else:
                 flow.later += 1
+
+
+def _fit_result(output: JsonValue, schema: JsonObject | None) -> JsonValue:
+    """A result as its schema has it: tools wrap what is no object as {"result": ...}, and recordings may not."""
+    schema = schema or {}
+    is_wrapped = isinstance(output, dict) and output.keys() == {"result"}
+    if (schema.get("properties") or {}).keys() == {"result"}:
+        return output if is_wrapped else {"result": output}
+    return output["result"] if is_wrapped and schema.get("type") not in (None, "object") else output

@@ -1,8 +1,8 @@
 """Successful calls on one initial state, from which contrast tests start."""
 
 import random
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from trajsmith.environments import ToolResult
 from trajsmith.grounding import Rewindable, ValueSource
 from trajsmith.grounding.assign import Assigner, AssignmentContext
 from trajsmith.phrasing import Phrasebook
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, GoldCall, JsonObject, ToolSpec
+from trajsmith.records import EnvironmentFault, EnvironmentSpec, GoldCall, JsonObject, ToolSpec, canonical_json
 from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, walk_leaves
 
 SOURCES = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
@@ -21,6 +21,10 @@ ROUNDS = 4
 """Passes over the tools; in the last one, values of the state stand in where no tool gave any."""
 WANTED = 2
 """Calls with different arguments that are looked for."""
+EXAMPLES = 5
+"""Calls of one tool that are kept of the examples."""
+MOST_EXAMPLES = 15
+"""Examples of one tool that are tried."""
 UNDECLARED = "$"
 """Path of a result of which the schema says nothing."""
 MOST_VALUES = 60
@@ -73,12 +77,36 @@ class StateProbe:
     tried: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
     """Tool to its arguments in the harvest, so that nothing is called twice."""
 
+    async def try_examples(self, examples: Iterable[tuple[str, JsonObject]]) -> None:
+        """Make calls that may work, and keep the first few of each tool that do."""
+        tools = {tool.name: tool for tool in self.spec.tools}
+        count = Counter[str]()
+        for name, arguments in examples:
+            key = canonical_json(arguments)
+            tried = self.tried[name]
+            if name not in tools or count[name] == EXAMPLES or key in tried or len(tried) == MOST_EXAMPLES:
+                continue
+            tried.add(key)
+            result, changed, mark = await self.call(tools[name], arguments, keep=True)
+            if result is not None and result.ok and (changed or is_informative(result, arguments)):
+                call = GoldCall(
+                    tool=name,
+                    actor=tools[name].actor,
+                    arguments=arguments,
+                    provenance={},
+                    effect="write" if changed else "read",
+                    result=result.content,
+                )
+                leaves = tuple(iterate_new_values(result.content, arguments, tools[name]))
+                self.successes.append(SuccessfulCall(call, mark, leaves))
+                count[name] += 1
+
     async def harvest(self, sources: SOURCES) -> None:
         """Call every tool until two calls of it work, reads first; what they give fills the others' arguments."""
         tools = {tool.name: tool for tool in self.spec.tools}
         assigner = Assigner(tools, self.values, self.phrasebook, 0.3)
         order = sorted(tools.values(), key=lambda tool: (tool.declares_write, len(tool.required), tool.name))
-        count: dict[str, int] = defaultdict(int)
+        count = Counter(success.call.tool for success in self.successes)
         for number in range(ROUNDS):
             for tool in order:
                 if count[tool.name] < WANTED and tool.name not in self.faults:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from trajsmith.cli.console import print_line, print_note
-from trajsmith.cli.options import MOST_SEED
+from trajsmith.cli.console import print_line, print_note, run_async
+from trajsmith.cli.options import MOST_SEED, WHAT, Sandbox
 from trajsmith.records import InputError, ensure_writable, storage_boundary, to_one_line
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ def build(
         Path | None, typer.Option("--tools", help="JSON Lines, one MCP tool a line, or the answer of tools/list.")
     ] = None,
     library: Annotated[list[str] | None, typer.Option("--library", help="A bundled environment, or * for all.")] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option("--environment", metavar="NAME|FILE|YAML", help=f"One environment, to try its links too. {WHAT}"),
+    ] = None,
     embedding: Annotated[
         str, typer.Option("--embedding", help="minilm, bge-m3, qwen3, a name or a path (extra `embed`).")
     ] = "",
@@ -52,30 +56,45 @@ def build(
         list[Path] | None,
         typer.Option("--recorded", help="Conversations or executed calls to learn from; may be given again."),
     ] = None,
+    sandbox: Sandbox = None,
 ) -> None:
-    """Build the graph of a list of tools, or of bundled environments.
+    """Build the graph of a list of tools, of bundled environments, or of an environment by executing its calls.
 
     A line of FILE.jsonl is a tool as MCP lists it:
     {"server": "shop", "name": "get_order", "description": "...", "inputSchema": {...}, "outputSchema": {...}}
     Only the name must be there. A whole answer of MCP's tools/list, and tools as OpenAI writes them, are read too.
 
+    With --environment, values that one tool gives are put into others: those that work where unrelated ones fail prove
+    a link, those that never work refute it. With --recorded beside it, recorded tasks are played again, and look-ups
+    that they skip are found.
+
     What is odd about a tool is a note on standard error; the build goes on.
     """
+    from trajsmith.pipeline.environment_references import open_named_source
+    from trajsmith.pipeline.progress import open_progress
     from trajsmith.toolgraph import GraphSettings, ToolGraph, read_tool_list
     from trajsmith.toolgraph.embeddings import build_embedding_similarity
     from trajsmith.toolgraph.evidence import (
+        ExecutionSettings,
         GraphEvidence,
         apply_evidence,
+        collect_evidence,
         compute_schema_scores,
         mine_recordings,
         read_recordings,
     )
     from trajsmith.toolgraph.incremental_build import update_graph
 
-    if (tools is None) == (not library):
-        raise InputError("give either --tools FILE.jsonl or --library NAME")
-    specs = read_tool_list(tools) if tools else _library_tools(library or [])
-    if not specs:
+    if bool(tools) + bool(library) + bool(environment) != 1:
+        raise InputError("give one of --tools FILE.jsonl, --library NAME and --environment NAME")
+    if environment and update:
+        raise InputError("--update is for --tools and --library: an environment's calls are made anew each time")
+    source = open_named_source(environment, sandbox=sandbox) if environment else None
+    if source is not None:
+        specs = list(run_async(source.spec()).tools)
+    else:
+        specs = read_tool_list(tools) if tools else _library_tools(library or [])
+    if not specs and tools:
         raise InputError(
             f"tools {tools}: the file is empty; it takes one tool a line, see `trajsmith graph build --help`"
         )
@@ -87,7 +106,12 @@ def build(
     settings = GraphSettings(embedding=embedding, cross_server=cross_server)
     calls = [one for path in recorded or () for one in read_recordings(path)]
     graph = update_graph(old, specs, settings, similarity)
-    if calls:
+    if source is not None:
+        scores = compute_schema_scores(specs, settings, similarity)
+        with open_progress() as progress, progress.stage("try links, play recorded tasks", len(calls), 0, 0) as bar:
+            played = collect_evidence(source, scores, ExecutionSettings(), 0, calls, bar.advance)
+            graph = apply_evidence(graph, run_async(played), scores, settings)
+    elif calls:
         evidence = GraphEvidence(recorded=mine_recordings(calls, graph.tools))
         scores = compute_schema_scores(specs, settings, similarity, evidence.targets)
         graph = apply_evidence(graph, evidence, scores, settings)

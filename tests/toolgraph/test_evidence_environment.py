@@ -1,0 +1,178 @@
+"""Evidence of an environment at hand: recorded calls as examples, searches that find nothing, both kinds together."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from trajsmith.cli.app import app
+from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, ToolError, tool
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import EnvironmentSpec, JsonObject
+from trajsmith.toolgraph import ToolGraph
+from trajsmith.toolgraph.evidence import (
+    ExecutionSettings,
+    GraphEvidence,
+    RecordedEvidence,
+    Recording,
+    collect_evidence,
+    execute_links,
+)
+from trajsmith.toolgraph.evidence.graph_evidence import FEW, compute_final_scores
+from trajsmith.toolgraph.evidence.recordings import RecordedCall
+from trajsmith.toolgraph.evidence.score_rule import PROVED, REFUTED, is_proved, is_refuted
+from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
+
+PIERS = ("north", "south", "west", "quarry", "mill", "lock")
+SETTINGS = ExecutionSettings(calls=400)
+
+
+class Pier(StateModel):
+    pier: str
+    town: str
+
+
+class Ferry(StateModel):
+    ferry_id: str
+    leaves: str
+
+
+class Ferries(Environment[EnvironmentState]):
+    """Ferries between piers."""
+
+    @tool(effect="read")
+    def list_piers(self) -> list[Pier]:
+        """All piers, with the towns that they are in."""
+        return [Pier(pier=name, town=f"{name}wick") for name in PIERS]
+
+    @tool(effect="read")
+    def find_ferries(self, pier: str) -> list[Ferry]:
+        """Ferries that leave from a pier.
+
+        Args:
+            pier: Where they leave.
+        """
+        return [Ferry(ferry_id=f"F-{pier}-7", leaves="09:30")] if pier in PIERS else []
+
+    @tool(effect="read")
+    def open_log(self, phrase: str) -> list[Ferry]:
+        """Read the log of the harbour master.
+
+        Args:
+            phrase: The words that open it.
+        """
+        if phrase != "ebb and flow":
+            raise ToolError("these are not the words")
+        return [Ferry(ferry_id="F-log-1", leaves="11:00")]
+
+
+class FerriesSource:
+    name = "ferries"
+    isolation = "in process"
+    notes: tuple[str, ...] = ()
+    phrasebook = Phrasebook()
+
+    async def spec(self) -> EnvironmentSpec:
+        return Ferries.describe()
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        return [EnvironmentState(now=datetime(2026, 3, 2, 9)).model_dump(mode="json")]
+
+    async def open(self) -> NativeSession:
+        return NativeSession(Ferries, Ferries.describe())
+
+
+SCORES: dict[LinkKey, float] = {
+    ("ferries.list_piers", "ferries.find_ferries", "$.result[*].pier", "pier"): 0.4,
+    ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier"): 0.4,
+}
+
+
+async def test_a_search_that_finds_nothing_refutes_a_link_beside_one_that_works() -> None:
+    executed = await execute_links(FerriesSource(), SCORES, SETTINGS, seed=3)
+    links = {row.key[2]: row for row in executed.links if row.key[1] == "ferries.find_ferries"}
+    assert is_proved(links["$.result[*].pier"])
+    assert is_refuted(links["$.result[*].town"]) and links["$.result[*].town"].failed >= 4
+
+
+async def test_recorded_calls_are_tried_as_examples() -> None:
+    alone = await execute_links(FerriesSource(), SCORES, SETTINGS, seed=3)
+    examples = [("open_log", {"phrase": "ebb and flow"}), ("open_log", {"phrase": "wrong"}), ("unknown", {})]
+    shown = await execute_links(FerriesSource(), SCORES, SETTINGS, 3, examples)
+    assert "ferries.open_log" in shown.worked - alone.worked
+    assert shown == await execute_links(FerriesSource(), SCORES, SETTINGS, 3, examples)
+
+
+def proof(key: LinkKey, worked: int, failed: int = 0) -> LinkEvidence:
+    source, target, output, parameter = key
+    return LinkEvidence(
+        source=source,
+        target=target,
+        output=output,
+        input=parameter,
+        by="execution",
+        worked=worked,
+        failed=failed,
+        elsewhere_failed=9,
+        states=1,
+    )
+
+
+@pytest.mark.parametrize(("called", "expected"), [(0, PROVED), (FEW - 1, PROVED), (FEW, 0.02)])
+def test_execution_adds_no_link_to_a_tool_whose_use_is_recorded(called: int, expected: float) -> None:
+    key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
+    evidence = GraphEvidence(recorded=RecordedEvidence(called={"ferries.find_ferries": called}))
+    evidence.links = {key: proof(key, worked=6)}
+    assert compute_final_scores(evidence, {key: 0.02}, 0.2)[key] == pytest.approx(expected, abs=0.03)
+
+
+def test_execution_takes_links_away_from_a_tool_whose_use_is_recorded() -> None:
+    key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
+    evidence = GraphEvidence(recorded=RecordedEvidence(called={"ferries.find_ferries": FEW}))
+    evidence.links = {key: proof(key, worked=0, failed=6)}
+    assert compute_final_scores(evidence, {key: 0.4}, 0.2)[key] == REFUTED
+
+
+async def test_recorded_tasks_are_played_again_on_the_environment() -> None:
+    call = RecordedCall(
+        "find_ferries", "ferries", {"pier": "mill"}, [{"ferry_id": "F-mill-7", "leaves": "09:30"}], True
+    )
+    recordings = [Recording(str(number), ("When does my ferry leave?", call)) for number in range(FEW)]
+    played: list[int] = []
+    evidence = await collect_evidence(
+        FerriesSource(), SCORES, SETTINGS, 3, recordings, advance=lambda: played.append(1)
+    )
+    assert len(played) == FEW and evidence.recorded is not None
+    flow = evidence.recorded.flows["ferries.list_piers", "ferries.find_ferries", "$.result[*].pier", "pier"]
+    assert len(flow.tasks) == FEW
+    assert evidence.shows_use("ferries.find_ferries") and not evidence.shows_use("ferries.list_piers")
+
+
+def test_a_result_that_recordings_hold_bare_is_found_at_its_declared_path() -> None:
+    from trajsmith.toolgraph.evidence import mine_recordings
+
+    tools = Ferries.describe().tools
+    listed = RecordedCall("list_piers", "ferries", {}, [{"pier": "mill", "town": "millwick"}], True)
+    asked = RecordedCall("find_ferries", "ferries", {"pier": "mill"}, {"result": []}, True)
+    flows = mine_recordings([Recording("1", ("Go on.", listed, asked))], tools).flows
+    assert [key[2] for key, one in flows.items() if one.first] == ["$.result[*].pier"]
+
+
+def test_the_command_line_tries_the_links_of_an_environment(tmp_path: Path) -> None:
+    garden, target = Path(__file__).parents[2] / "examples/garden/garden.py", tmp_path / "graph.json"
+    watered: dict[str, Any] = {"tool": "water_plant", "arguments": {"plant_id": "P3"}, "output": None, "error": None}
+    calls = tmp_path / "calls.jsonl"
+    row = {"user_text": "Water the thirsty one.", "calls": [watered]}
+    calls.write_bytes(b"\n".join(orjson.dumps({**row, "task_id": str(task)}) for task in range(FEW)))
+    build = ["graph", "build", "--environment", str(garden), "--recorded", str(calls), "--out", str(target)]
+    result = CliRunner().invoke(app, build)
+    assert result.exit_code == 0, result.output
+    graph = ToolGraph.load(target)
+    edge = next(edge for edge in graph.edges if edge.target.endswith("water_plant"))
+    assert edge.source.endswith("list_plants") and "execution" in edge.evidence
+    said = next(node.evidence for node in graph.parameters if node.tool.endswith("water_plant"))
+    assert any(text.startswith(f"recorded: of {FEW} calls") for text in said)
+    assert any(text.startswith("execution: ") for text in said)

@@ -1,0 +1,65 @@
+"""All evidence that an environment at hand gives: its links tried, and recorded tasks played on it again."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import orjson
+
+from trajsmith.environments import EnvironmentSource
+from trajsmith.records import JsonObject
+from trajsmith.toolgraph.evidence.execution import execute_links
+from trajsmith.toolgraph.evidence.graph_evidence import GraphEvidence
+from trajsmith.toolgraph.evidence.missing_lookups import add_lookups
+from trajsmith.toolgraph.evidence.recorded_flows import mine_recordings
+from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording
+from trajsmith.toolgraph.graph import LinkKey
+from trajsmith.toolgraph.settings import ExecutionSettings
+
+
+async def collect_evidence(
+    source: EnvironmentSource,
+    scores: Mapping[LinkKey, float],
+    settings: ExecutionSettings,
+    seed: int,
+    recordings: Sequence[Recording] = (),
+    advance: Callable[[], None] | None = None,
+) -> GraphEvidence:
+    """Try the links of an environment, and look for what recorded tasks took from it.
+
+    Recorded tasks are played again on the initial state that they name, or else on the first one of the environment, to
+    find the look-ups that they skip; their calls are tried as examples of calls that work.
+
+    Args:
+        source: The environment.
+        scores: Link to its score by schemas.
+        settings: Budget of the calls that try links.
+        seed: The same seed makes the same calls.
+        recordings: Conversations or executed tasks of this environment.
+        advance: Called after each of them.
+
+    Raises:
+        EnvironmentFault: The environment does not start, or breaks while a recorded task is played.
+    """
+    calls = [step for recording in recordings for step in recording.steps if isinstance(step, RecordedCall) and step.ok]
+    executed = await execute_links(source, scores, settings, seed, [(call.tool, call.arguments) for call in calls])
+    if not recordings:
+        return GraphEvidence(executed=[executed])
+    first = (await source.states(seed))[0]
+    session = await source.open()
+    played = []
+    try:
+        for recording in recordings:
+            played.append(await add_lookups(recording, _initial_state(recording) or first, session))
+            if advance is not None:
+                advance()
+    finally:
+        await session.close()
+    return GraphEvidence(recorded=mine_recordings(played, (await source.spec()).tools), executed=[executed])
+
+
+def _initial_state(recording: Recording) -> JsonObject | None:
+    """The initial state that a recording names, if it is an object."""
+    try:
+        state = orjson.loads(recording.state)
+    except orjson.JSONDecodeError:
+        return None
+    return state if isinstance(state, dict) else None
