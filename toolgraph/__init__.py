@@ -2,6 +2,7 @@
 
 from trajsmith.toolgraph.build import GraphSettings, build_graph, check_schema
 from trajsmith.toolgraph.graph import Edge, ParameterNode, ToolGraph, ValueLink
+from trajsmith.toolgraph.incremental_build import update_graph
 from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
 from trajsmith.toolgraph.linked_graph import compose_graph, list_declared_links, score_world_links
 from trajsmith.toolgraph.prerequisites import Prerequisite, find_prerequisites
@@ -36,4 +37,5 @@ __all__ = [
     "sample_across",
     "sample_chains",
     "score_world_links",
+    "update_graph",
 ]

@@ -72,7 +72,7 @@ def build(
     """
     from trajsmith.pipeline.environment_references import open_named_source
     from trajsmith.pipeline.progress import open_progress
-    from trajsmith.toolgraph import GraphSettings, ToolGraph, read_tool_list
+    from trajsmith.toolgraph import GraphSettings, ToolGraph, read_tool_list, update_graph
     from trajsmith.toolgraph.embeddings import build_embedding_similarity
     from trajsmith.toolgraph.evidence import (
         ExecutionSettings,
@@ -83,7 +83,6 @@ def build(
         mine_recordings,
         read_recordings,
     )
-    from trajsmith.toolgraph.incremental_build import update_graph
 
     if bool(tools) + bool(library) + bool(environment) != 1:
         raise InputError("give one of --tools FILE.jsonl, --library NAME and --environment NAME")
