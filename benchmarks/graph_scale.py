@@ -5,12 +5,15 @@
 
 The tools are those of the public lists in the shared data (`TRAJSMITH_DATA`, or ../shared/data), and copies of them
 under other server names until there are enough. CPU is user plus system time; memory is the highest resident size of
-the command. The graph after the update is compared with a full build of the same tools.
+the command. The graph after the update is compared with a full build of the same tools. Where Chromium is installed,
+the page of the graph is opened in it, searched, and drawn around the first tool found.
 """
 
 import argparse
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,9 +25,24 @@ from rich.console import Console
 from rich.table import Table
 
 from trajsmith.toolgraph import GraphIndex, GraphSettings, ToolGraph, find_prerequisites, read_tool_list
+from trajsmith.toolgraph.html_page import write_page
 from trajsmith.toolgraph.incremental_build import compute_part_digests, update_graph
 
 QUERIES = 5000
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+USER = """<script>{
+const opened = performance.now(), box = document.getElementById("search"), times = [];
+const measure = (act) => {
+  const start = performance.now();
+  act(); document.body.offsetHeight;
+  times.push(performance.now() - start);
+};
+measure(() => { box.value = "search_flights"; box.dispatchEvent(new Event("input")); });
+measure(() => box.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" })));
+const drawn = document.querySelectorAll("#detail h2").length;
+document.body.dataset.said = [opened, ...times].map(Math.round).join(" ") + " " + drawn;
+}</script>"""
+"""What a person does, run in the page; it stands for a script that the page's policy would not let in."""
 
 
 def write_tools(path: Path, count: int) -> None:
@@ -48,6 +66,29 @@ def run_command(tools: Path, graph: Path) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
+def measure_page(graph: ToolGraph, folder: Path) -> tuple[float, str]:
+    """CPU seconds of writing the page, and how long Chromium takes with it."""
+    path = folder / "graph.html"
+    start = time.process_time()
+    write_page(graph, path, "graph")
+    cpu, size = time.process_time() - start, f"{path.stat().st_size / 1e6:.0f} MB"
+    if CHROMIUM is None:
+        return cpu, f"{size}; no Chromium to open it in"
+    page = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", path.read_text("utf-8"))
+    path.write_text(page.replace("</body>", USER + "</body>"), "utf-8")
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom", "--window-size=1400,900")
+    command = [CHROMIUM, *flags, f"--user-data-dir={folder / 'profile'}", path.as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    said = re.search(r'data-said="([^"]*)"', shown)
+    if said is None or said[1].endswith(" 0"):
+        raise SystemExit("the page did not draw what was searched")
+    opened, searched, drawn, _ = said[1].split()
+    return (
+        cpu,
+        f"{size}; Chromium opens it in {opened} ms, searches in {searched} ms, draws around a tool in {drawn} ms",
+    )
+
+
 def main() -> None:
     """Measure each step, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -67,6 +108,8 @@ def main() -> None:
         size = f"{len(graph.edges):,} edges, {len(graph.parameters):,} parameters"
         table.add_row("read the file", f"{clock() - start:.1f}", size)
         tools = read_tool_list(listed)
+        cpu, text = measure_page(graph, Path(scrap))
+        table.add_row("write the page", f"{cpu:.1f}", text)
     start = clock()
     compute_part_digests(tools, settings)
     table.add_row("digests of all servers", f"{clock() - start:.1f}", "part of every build and update")
