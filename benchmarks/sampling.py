@@ -36,6 +36,13 @@ from trajsmith.environments.native_source import build_library_source
 from trajsmith.records import ToolSpec
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, ToolGraph, build_graph, sample_across
 from trajsmith.toolgraph.chain_metrics import ChainShape, measure_chain
+from trajsmith.toolgraph.evidence import (
+    ExecutionSettings,
+    GraphEvidence,
+    apply_evidence,
+    compute_schema_scores,
+    execute_all_links,
+)
 from trajsmith.toolgraph.settings import SAMPLERS
 
 SIZES = (842, 5376, 35000)
@@ -213,11 +220,19 @@ SIDE_BY_SIDE: dict[str, dict[str, Any]] = {
 """Samplers of the papers and our own, by their settings."""
 
 
+def executed_graph(sources: list[Any]) -> ToolGraph:
+    """The graph of environments as a run has it: links tried by execution."""
+    tools = [tool for source in sources for tool in run_blocking(source.spec()).tools]
+    scores = compute_schema_scores(tools)
+    executed = run_blocking(execute_all_links(sources, scores, ExecutionSettings(), 0))
+    return apply_evidence(build_graph(tools), GraphEvidence(executed=executed), scores)
+
+
 def side_by_side(chains: int) -> Table:
     """Tabulate all samplers over the bundled environments: solvable share, coverage, diversity, cost."""
-    sources = [build_library_source(name, {}) for name in ENVIRONMENTS.names()]
-    tools = [tool for source in sources for tool in run_blocking(source.spec()).tools]
-    index = GraphIndex(build_graph(tools))
+    sources = [build_library_source(name, {"small": 3, "medium": 1}) for name in ENVIRONMENTS.names()]
+    graph = executed_graph(sources)
+    tools, index = graph.tools, GraphIndex(graph)
     every = {pair for pair, weight in index.weights.items() if weight >= 2}
     table = Table(
         *("sampler", "closed", f"edges in {chains:,}", "chains for 80 / 95 / 99 %", "differ", "CPU us per chain"),
@@ -226,7 +241,8 @@ def side_by_side(chains: int) -> Table:
     for name, wanted in SIDE_BY_SIDE.items():
         settings = SampleSettings.model_validate({"length": (LENGTH, LENGTH), **wanted})
         if name == "scenarios":
-            drawn, seconds = clocked(lambda settings=settings: scenario_chains(sources, settings, chains))
+            samplers = [scenario_sampler(source, settings) for source in sources]
+            drawn, seconds = clocked(lambda samplers=samplers: scenario_chains(samplers, chains))
         else:
             sampler = Sampler(index, settings)
             drawn, seconds = clocked(
@@ -251,13 +267,16 @@ def side_by_side(chains: int) -> Table:
     return table
 
 
-def scenario_chains(sources: list[Any], settings: SampleSettings, chains: int) -> list[Any]:
+def scenario_sampler(source: Any, settings: SampleSettings) -> tuple[str, Sampler]:
+    """The server of an environment, and the sampler of its scenarios."""
+    graph = executed_graph([source])
+    server = graph.tools[0].server
+    return server, Sampler(GraphIndex(graph, server), settings, source.scenarios)
+
+
+def scenario_chains(samplers: list[tuple[str, Sampler]], chains: int) -> list[Any]:
     """Chains inside the scenarios of the environments in turn, under full names."""
-    samplers, drawn = [], []
-    for source in sources:
-        environment = run_blocking(source.spec()).tools
-        own = GraphIndex(build_graph(environment), environment[0].server)
-        samplers.append((environment[0].server, Sampler(own, settings, source.scenarios)))
+    drawn = []
     for seed in range(chains):
         server, sampler = samplers[seed % len(samplers)]
         story = sampler.draw_scenario(random.Random(seed))

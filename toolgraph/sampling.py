@@ -9,6 +9,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from trajsmith.grounding import list_output_fields
 from trajsmith.phrasing import Scenario, ScenarioBook
 from trajsmith.records import Chain, Dependency, InputError, derive_seed
 from trajsmith.toolgraph.graph import ToolGraph
@@ -67,7 +68,7 @@ class Sampler:
             self._used[tool] += 1
             if isinstance(self.chains, CountsUse):
                 self.chains.use(tool)
-        return story, self._dependencies(story.tools)
+        return story, self._story_dependencies(story)
 
     def draw_other_story(self, chain: Chain, tried: Collection[str]) -> Chain | None:
         """Return a chain in place of one whose state its scenario does not fit, with the same id and state.
@@ -82,7 +83,7 @@ class Sampler:
             return None
         update = {
             "tools": tuple(self.network.names[tool] for tool in story.tools),
-            "dependencies": tuple(self._dependencies(story.tools)),
+            "dependencies": tuple(self._story_dependencies(story)),
             "seed": seed,
             "scenario": story.scenario,
             "steps": tuple(story.steps),
@@ -106,6 +107,19 @@ class Sampler:
     def dependencies(self, tools: Sequence[str]) -> list[Dependency]:
         """Every way to fill an internal parameter from an earlier step, nearest producer first."""
         return self._dependencies([self.network.number[tool] for tool in tools])
+
+    def _story_dependencies(self, story: ScenarioChain) -> list[Dependency]:
+        """Those of its tools, and for what no tool of it gives, those that the scenario declares by `same_as`."""
+        dependencies = self._dependencies(story.tools)
+        filled = {(one.consumer, one.parameter) for one in dependencies}
+        for consumer, parameter, producer, name in self.stories.list_references(story):
+            if (consumer, parameter) not in filled:
+                tool = self.index.specs[self.network.names[story.tools[producer]]]
+                paths = [output.path for output in list_output_fields(tool) if output.name == name]
+                dependencies += [
+                    Dependency(consumer=consumer, parameter=parameter, producer=producer, output=path) for path in paths
+                ]
+        return dependencies
 
     def _dependencies(self, chain: Sequence[int]) -> list[Dependency]:
         dependencies = []

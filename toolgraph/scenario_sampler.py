@@ -70,6 +70,18 @@ class ScenarioSampler:
         chains = (apart._draw_long(scenario, rng) for scenario in rng.sample(others, len(others)))
         return next((chain for chain in chains if chain.tools), None)
 
+    def list_references(self, chain: ScenarioChain) -> Iterator[tuple[int, str, int, str]]:
+        """Yield (step, parameter, earlier step, name of the value there) of internal parameters that `same_as` ties."""
+        scenario = next(one for one in self.scenarios if one.id == chain.scenario)
+        steps = {step.name: step for step in scenario.steps}
+        for consumer, name in enumerate(chain.steps):
+            for slot in self.network.needs[chain.tools[consumer]] if name else ():
+                same = steps[name].same_as
+                reference = same.get(slot.name) or same.get(get_leaf_name(slot.name))
+                if reference is not None:
+                    giver, _, value = reference.partition(".")
+                    yield consumer, slot.name, chain.steps.index(giver), value.split(".")[-1]
+
     def _draw_long(self, scenario: Scenario, rng: random.Random) -> ScenarioChain:
         """Draw a chain, with as many optional steps as make it long enough."""
         chain = self._draw(scenario, rng, set())

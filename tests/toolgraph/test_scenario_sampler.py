@@ -51,6 +51,22 @@ def test_every_parameter_has_a_look_up_or_is_bound() -> None:
         assert {(step, "account_id"), (step, "payee_id")} <= fed
 
 
+def test_what_only_the_scenario_ties_to_an_earlier_step_is_a_dependency() -> None:
+    spec = ENVIRONMENTS.get("file_store").describe()
+    restored = {"tool": "restore_from_trash", "id": "back"}
+    shared = {"tool": "share_file", "same_as": {"file_id": "back.file_id"}}
+    settings = SampleSettings(count=10, scenarios=1.0, length=(2, 6))
+    graph = build_graph(spec.tools)
+    assert not [one for one in graph.edges if one.source.endswith("from_trash") and one.target.endswith("share_file")]
+    book = ScenarioBook(scenarios=(scenario("oops", restored, shared),))
+    for chain in sample_chains(
+        {"f": Sampler(GraphIndex(graph, "file_store"), settings, book)}, {"f": ["s"]}, settings, 5
+    ):
+        places = chain.steps.index("share_file"), chain.steps.index("back")
+        tied = [one for one in chain.dependencies if one.consumer == places[0] and one.parameter == "file_id"]
+        assert [(one.producer, one.output) for one in tied] == [(places[1], "$.file_id")]
+
+
 def test_the_longest_chain_is_the_limit_and_optional_steps_fill_a_short_one() -> None:
     optional = [FREEZE | {"id": f"step_{number}", "share": 0.01} for number in range(9)]
     lengths = {len(chain.tools) for chain in draw(scenario("long", LOOK, *optional), length=(6, 7))}
