@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pydantic import PositiveInt
 
 from trajsmith.environments import Session
-from trajsmith.grounding import Grounder, Rewindable, iterate_leaves, make_rewindable
+from trajsmith.grounding import Grounder, Rewindable, is_identifier, iterate_leaves, make_rewindable
 from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
 from trajsmith.querygen.state_first.edits import StateEdit
 from trajsmith.querygen.state_first.goals import StateGoal, draw_goal
+from trajsmith.querygen.state_first.row_links import RowLinks
 from trajsmith.querygen.state_first.solver import FoundCall, solve_goal
 from trajsmith.records import Chain, FromOutput, FrozenModel, GoldCall, GroundedChain, RecordDropped, derive_seed
 from trajsmith.toolgraph import Sampler
@@ -48,18 +49,18 @@ async def ground_goal(
         RecordDropped: No goal could be drawn, or no solver met one that was.
         EnvironmentFault: The environment broke.
     """
-    place, reasons = make_rewindable(session), list[str]()
+    place, reasons, links = make_rewindable(session), list[str](), RowLinks(grounder.state)
     for number in range(settings.tries):
         rng = random.Random(derive_seed(chain.seed, "goal", number))
-        goal = draw_goal(edits, grounder.state, rng)
+        goal = draw_goal(edits, links, rng)
         if goal is None:
             raise RecordDropped("no_goal", f"{chain.environment}: no change that was learnt fits this state")
-        call = await solve_goal(goal, list(grounder.tools.values()), grounder.state, place)
+        call = await solve_goal(goal, grounder, links, place, rng)
         if call is None:
             reasons.append("goal_not_met")
             continue
         try:
-            return await _ground_call(chain, goal, call, grounder, sampler, place, rng)
+            return await _ground_call(chain, goal, call, grounder, links, sampler, place, rng)
         except RecordDropped as drop:
             reasons.append(drop.reason)
     raise RecordDropped(max(sorted(set(reasons)), key=reasons.count), f"{settings.tries} goals were tried")
@@ -70,6 +71,7 @@ async def _ground_call(
     goal: StateGoal,
     call: FoundCall,
     grounder: Grounder,
+    links: RowLinks,
     sampler: Sampler,
     session: Rewindable,
     rng: random.Random,
@@ -87,11 +89,9 @@ async def _ground_call(
             "seed": derive_seed(chain.seed, "calls", rng.randrange(1 << 30)),
         }
     )  # fmt: skip
-    own = Grounder(
-        grounder.spec, grounder.state, grounder.phrasebook, grounder.settings, grounder.givers,
-        ScenarioBook(scenarios=(scenario,)),
-    )  # fmt: skip
-    grounded = await own.ground(asked, session)
+    meant = [str(value) for name, value in call.arguments.items() if is_identifier(name)]
+    rows = links.list_linked([text for text in (goal.key, *meant) if text])
+    grounded = await grounder.derive(scenarios=ScenarioBook(scenarios=(scenario,)), rows=rows).ground(asked, session)
     if grounded.calls[-1].effect != "write":
         raise RecordDropped("goal_not_met", "the search ends with a look-up")
     calls = await prune_calls(grounded.calls, goal, grounder, session)
