@@ -60,6 +60,8 @@ PURPOSE = "{purpose}"
 """Slot of frames in which the agent says what a request is good for."""
 QUIET = 0.3
 """Factor of the probability of a word before a call that is not the first of its turn."""
+MOST_NARRATED = 2
+"""Calls of one tool at once that are announced."""
 
 
 class ScriptedAgent:
@@ -287,6 +289,7 @@ class ScriptedAgent:
         agreed = answered and self.asking[:1] == (group[0],)
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
         speaks = self.rng.random() < (1 - self.voice.silent) * (1 if first else QUIET)
+        speaks = speaks and not self._is_loop(group)
         phrases = [self._announce(self.calls[member]) for member in group] if speaks else [""]
         if agreed or not all(phrases):  # after a yes, the question has said what comes
             return ""
@@ -295,6 +298,13 @@ class ScriptedAgent:
         self.announced = True
         joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
         return fill_pattern(frames, joined, self.rng, self.frames)
+
+    def _is_loop(self, group: list[int]) -> bool:
+        """Return True for calls of a loop over rows: words about one thing would not fit all of them."""
+        turn = self.task.turns[self.turn].gold_calls if self.task.solution is not None else ()
+        looped = [call.tool for call in turn]
+        tools = [self.calls[member].tool for member in group]
+        return any(tools.count(tool) > MOST_NARRATED or looped.count(tool) > 1 for tool in tools)
 
     def _announce(self, call: GoldCall) -> str:
         """Return a verb phrase for a call that comes; empty if none fits what was asked for."""
