@@ -10,9 +10,20 @@ from trajsmith.grounding import Grounder, Rewindable, is_identifier, iterate_lea
 from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep
 from trajsmith.querygen.state_first.edits import StateEdit
 from trajsmith.querygen.state_first.goals import StateGoal, draw_goal
+from trajsmith.querygen.state_first.proposals import StateProposal, StateProposer, validate_proposal
 from trajsmith.querygen.state_first.row_links import RowLinks
-from trajsmith.querygen.state_first.solver import FoundCall, solve_goal
-from trajsmith.records import Chain, FromOutput, FrozenModel, GoldCall, GroundedChain, RecordDropped, derive_seed
+from trajsmith.querygen.state_first.solver import solve_goal
+from trajsmith.records import (
+    Chain,
+    FromOutput,
+    FrozenModel,
+    GoldCall,
+    GroundedChain,
+    JsonObject,
+    RecordDropped,
+    content_hash,
+    derive_seed,
+)
 from trajsmith.toolgraph import Sampler
 
 _GOAL = "goal"
@@ -25,6 +36,8 @@ class StateFirstSettings(FrozenModel):
     """Goals that are drawn for one task until a solver meets one."""
     edits: PositiveInt = 3
     """Calls of each tool from which the changes of an environment are learnt."""
+    proposals: PositiveInt = 3
+    """Proposals of a model for one task until one fits; only with a model as `proposer`."""
 
 
 async def ground_goal(
@@ -55,28 +68,68 @@ async def ground_goal(
         goal = draw_goal(edits, links, rng)
         if goal is None:
             raise RecordDropped("no_goal", f"{chain.environment}: no change that was learnt fits this state")
-        call = await solve_goal(goal, grounder, links, place, rng)
-        if call is None:
-            reasons.append("goal_not_met")
-            continue
         try:
-            return await _ground_call(chain, goal, call, grounder, links, sampler, place, rng)
+            return await _ground_one(chain, goal, grounder, links, sampler, place, rng)
         except RecordDropped as drop:
             reasons.append(drop.reason)
     raise RecordDropped(max(sorted(set(reasons)), key=reasons.count), f"{settings.tries} goals were tried")
 
 
-async def _ground_call(
+async def ground_proposal(
+    chain: Chain,
+    proposer: StateProposer,
+    grounder: Grounder,
+    sampler: Sampler,
+    session: Session,
+    settings: StateFirstSettings,
+) -> tuple[GroundedChain, JsonObject]:
+    """Let a model propose records and a goal, and find the calls that meet it on the state with these records.
+
+    Args:
+        chain: Names environment, state and seed; it has no tools.
+        proposer: Asks the model.
+        grounder: Grounder of the chain's state.
+        sampler: Draws the look-ups that lead to a call.
+        session: A session of the environment.
+        settings: How often is tried.
+
+    Returns:
+        The grounded chain, and the state that it starts from.
+
+    Raises:
+        RecordDropped: No proposal fitted; the reason is that of most of them.
+        ModelFault: The model gives no usable answer.
+        EnvironmentFault: The environment broke.
+    """
+    earlier, reasons = list[tuple[StateProposal, str]](), list[str]()
+    for number in range(settings.proposals):
+        proposal = await proposer.propose(chain, grounder.state, earlier)
+        try:
+            state, goal = await validate_proposal(proposal, grounder, session)
+            own = Grounder(grounder.spec, state, grounder.phrasebook, grounder.settings, grounder.givers)
+            asked = chain.model_copy(update={"state": content_hash(state)})
+            rng = random.Random(derive_seed(chain.seed, "proposal", number))
+            found = await _ground_one(asked, goal, own, RowLinks(state), sampler, make_rewindable(session), rng)
+            return found, state
+        except RecordDropped as drop:
+            reasons.append(drop.reason)
+            earlier.append((proposal, str(drop)))
+    raise RecordDropped(max(sorted(set(reasons)), key=reasons.count), earlier[-1][1])
+
+
+async def _ground_one(
     chain: Chain,
     goal: StateGoal,
-    call: FoundCall,
     grounder: Grounder,
     links: RowLinks,
     sampler: Sampler,
     session: Rewindable,
     rng: random.Random,
 ) -> GroundedChain:
-    """Find the look-ups of a call that meets the goal, by the search that grounds chains."""
+    """Find a call that meets the goal, and its look-ups by the search that grounds chains."""
+    call = await solve_goal(goal, grounder, links, session, rng)
+    if call is None:
+        raise RecordDropped("goal_not_met", "no single call of a tool leads to this change")
     step = ScenarioStep(tool=call.tool, id=_GOAL, arguments={name: (call.arguments[name],) for name in call.fixed})
     scenario = Scenario(id=_GOAL, motives=(_GOAL,), steps=(step,))
     drawn = sampler.draw_lead_up(scenario, rng)

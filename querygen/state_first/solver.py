@@ -45,15 +45,23 @@ async def solve_goal(
     initial = await session.snapshot()
     mark = await session.checkpoint()
     likely = LikelyValues(grounder, links, goal, rng)
+
+    async def meets(arguments: JsonObject, tool: ToolSpec) -> bool:
+        await session.rollback(mark)
+        result = await session.call(tool.name, arguments)
+        return result.ok and goal.holds(initial, await session.snapshot())
+
     for tool in sorted(grounder.tools.values(), key=lambda tool: (-_count_shared(goal, tool), tool.name)):
         if tool.actor != "assistant" or tool.annotations.read_only_hint is True:
             continue
         for arguments in itertools.islice(_list_arguments(goal, tool, initial, likely), MOST_CALLS):
-            await session.rollback(mark)
-            result = await session.call(tool.name, arguments)
-            if result.ok and goal.holds(initial, await session.snapshot()):
-                fixed = tuple(name for name, value in arguments.items() if is_decided(goal, name, value))
-                return FoundCall(tool=tool.name, arguments=arguments, fixed=fixed)
+            if await meets(arguments, tool):
+                fixed = [name for name, value in arguments.items() if is_decided(goal, name, value)]
+                for name in arguments.keys() - set(fixed):
+                    others = [value for value in tool.parameters[name].get("enum", []) if value != arguments[name]]
+                    met = [await meets({**arguments, name: value}, tool) for value in others[:MOST_VALUES]]
+                    fixed += [] if all(met) else [name]
+                return FoundCall(tool=tool.name, arguments=arguments, fixed=tuple(sorted(fixed)))
     return None
 
 
