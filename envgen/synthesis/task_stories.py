@@ -20,7 +20,7 @@ _MOTIVE = re.compile(r"[A-Z].*[.!?]", re.DOTALL)
 
 
 class RequirementStory(FrozenModel):
-    """What became of a required task: its scenario, or the reason why there is none."""
+    """Outcome of a required task: its scenario, or the reason why there is none."""
 
     task: TaskRequirement
     scenario: Scenario | None = None
@@ -90,9 +90,9 @@ def _list_names(tool: ToolSpec) -> set[str]:
 
 def format_scenarios(stories: Sequence[RequirementStory], name: str) -> str:
     """Return the text of a `scenarios.yaml`; empty if there is no story."""
-    told = [story.scenario for story in stories if story.scenario is not None]
-    if not told:
+    scenarios = [story.scenario for story in stories if story.scenario is not None]
+    if not scenarios:
         return ""
     head = f"# The tasks that {name} must serve, as stories. See phrasing/scenarios.py for what each key means.\n"
-    content = {"scenarios": [scenario.model_dump(mode="json", exclude_defaults=True) for scenario in told]}
+    content = {"scenarios": [scenario.model_dump(mode="json", exclude_defaults=True) for scenario in scenarios]}
     return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=118)

@@ -69,11 +69,11 @@ def _keep_common_states(edits: Sequence[StateEdit]) -> list[StateEdit]:
     for edit in edits:
         alike[edit.kind, edit.table, frozenset(edit.fields)].append(edit)
     common = {kind: set.intersection(*(set(edit.before.items()) for edit in group)) for kind, group in alike.items()}
-    kept = [
+    reduced = [
         edit.model_copy(update={"before": dict(sorted(common[edit.kind, edit.table, frozenset(edit.fields)]))})
         for edit in edits
     ]
-    return list({edit.model_dump_json(): edit for edit in kept}.values())
+    return list({edit.model_dump_json(): edit for edit in reduced}.values())
 
 
 def _read_edits(before: JsonObject, after: JsonObject, call: GoldCall) -> list[StateEdit]:

@@ -109,8 +109,8 @@ async def ground_proposal(
             own = Grounder(grounder.spec, state, grounder.phrasebook, grounder.settings, grounder.givers)
             asked = chain.model_copy(update={"state": content_hash(state)})
             rng = random.Random(derive_seed(chain.seed, "proposal", number))
-            found = await _ground_one(asked, goal, own, RowLinks(state), sampler, make_rewindable(session), rng)
-            return found, state
+            grounded = await _ground_one(asked, goal, own, RowLinks(state), sampler, make_rewindable(session), rng)
+            return grounded, state
         except RecordDropped as drop:
             reasons.append(drop.reason)
             earlier.append((proposal, str(drop)))

@@ -11,8 +11,7 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from trajsmith.environments import Session
-from trajsmith.environments.schema_patterns import compile_schema
+from trajsmith.environments import Session, compile_schema
 from trajsmith.grounding import Grounder, make_rewindable
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
@@ -61,7 +60,7 @@ class ProposedRecord(BaseModel):
 
 
 class ProposedChange(BaseModel):
-    """What somebody wants: a row gets values, or a row is added."""
+    """Change that somebody wants: a row gets values, or a row is added."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -163,14 +162,14 @@ def find_reference_fields(table: str, state: JsonObject) -> dict[str, str]:
     """Return the fields of a table that hold keys of another in every row that has a value there."""
     rows: Any = state[table]
     tables = {name: part for name, part in state.items() if isinstance(part, dict) and part and name != table}
-    found: dict[str, str] = {}
+    references: dict[str, str] = {}
     for name in next(iter(rows.values())):
         values = [row.get(name) for row in rows.values() if row.get(name) is not None]
         if values and all(isinstance(value, str) for value in values):
             target = next((other for other, part in tables.items() if all(value in part for value in values)), None)
             if target is not None:
-                found[name] = target
-    return found
+                references[name] = target
+    return references
 
 
 async def validate_proposal(

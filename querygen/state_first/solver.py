@@ -97,8 +97,8 @@ def _list_arguments(goal: StateGoal, tool: ToolSpec, state: JsonObject, likely: 
     for name in names:
         values = _list_values(goal, name, properties[name], state)[:MOST_VALUES]
         if name not in goal.fields and not is_identifier(name) and not properties[name].get("enum"):
-            said = [value for value in likely.list_values(tool.name, name) if value not in values]
-            values = [*values[:1], *said, *values[1:]]
+            others = [value for value in likely.list_values(tool.name, name) if value not in values]
+            values = [*values[:1], *others, *values[1:]]
         choices.append(values)
     yield from (dict(zip(names, values, strict=True)) for values in itertools.product(*choices))
 
