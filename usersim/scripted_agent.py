@@ -287,8 +287,7 @@ class ScriptedAgent:
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
         speaks = self.rng.random() < (1 - self.voice.silent) * (1 if first else QUIET)
         speaks = speaks and not is_loop(self.task, self.turn, [self.calls[member].tool for member in group])
-        calls = [self.calls[member] for member in group] if speaks else []
-        phrases = [announce_call(call, self.task.turns[self.turn], self.wording, self.rng) for call in calls] or [""]
+        phrases = [self._announce(self.calls[member]) for member in group] if speaks else [""]
         if agreed or not all(phrases):  # after a yes, the question has said what comes
             return ""
         goes_on = self.announced and not (first or answered)
@@ -296,6 +295,9 @@ class ScriptedAgent:
         self.announced = True
         joined = f" {get_language().grammar.conjunction} ".join(dict.fromkeys(phrases))
         return fill_pattern(frames, joined, self.rng, self.frames)
+
+    def _announce(self, call: GoldCall) -> str:
+        return announce_call(call, self.task.turns[self.turn], self.wording, self.rng)
 
     def _asks_first(self, index: int) -> bool:
         """Return True where a rule wants a yes: for this call, and for those after it that want one and are ready.
