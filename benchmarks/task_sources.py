@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/task_sources.py              # 200 tasks of each source, some minutes
     .venv/bin/python benchmarks/task_sources.py --count 40 --sources program
 
-CPU seconds are those of this process and of its children that have ended, for the whole run: sandbox workers that are
-still alive and the start of Python are not counted.
+CPU seconds are those of this process, in which all stages run, and of its children that have ended, for the whole run:
+sandbox workers that are still alive and the start of Python are not counted.
 """
 
 import argparse
@@ -47,7 +47,12 @@ def measure_cpu() -> float:
 def measure(source: str, count: int, seed: int | None, folder: Path) -> list[tuple[str, str]]:
     """Make a run of one source and return rows of name and figure."""
     path = folder / source
-    settings = [f"run={path}", f"sample.count={count}", *([f"seed={seed}"] if seed is not None else [])]
+    settings = [
+        f"run={path}",
+        f"sample.count={count}",
+        "engine.workers=1",
+        *([f"seed={seed}"] if seed is not None else []),
+    ]
     config = load_config(FOLDER / CONFIGS[source], settings)
     run, start = RunDirectory.create(path, dump_settings(config)), measure_cpu()
     asyncio.run(run_pipeline(run, NullProgress()))

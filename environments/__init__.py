@@ -3,6 +3,7 @@
 from trajsmith.environments.diff import diff
 from trajsmith.environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
 from trajsmith.environments.native_program import NativeSession
+from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.session import EnvironmentSource, InitialAction, Preparable, Session, ToolResult
 from trajsmith.records import ToolError
 
@@ -17,6 +18,7 @@ __all__ = [
     "StateModel",
     "ToolError",
     "ToolResult",
+    "compile_schema",
     "diff",
     "native_tools",
     "tool",

@@ -1,5 +1,6 @@
 """Arguments for one call: leaves filled from earlier results, from what a user may say, or left to their defaults."""
 
+import copy
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,6 +60,13 @@ class Assigner:
         self.fields = {name: list_input_fields(tool) for name, tool in tools.items()}
         self.identity = UserIdentity(phrasebook.name_from, values.state)
         self.second = PlanWidener(tools, self.fields, values)
+
+    def derive(self, values: ValueSource, optional: float) -> "Assigner":
+        """Return an assigner for the same tools and state with another source of values."""
+        derived = copy.copy(self)
+        derived.values, derived.optional = values, optional
+        derived.second = PlanWidener(self.tools, self.fields, values)
+        return derived
 
     def plan(
         self,

@@ -1,9 +1,11 @@
 """Grounding of chains: search, and repair of chains that a state does not allow as they are."""
 
+import copy
 import heapq
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from trajsmith.environments import Session
 from trajsmith.grounding.assign import Assigner
@@ -64,6 +66,24 @@ class Grounder:
         self.phrasebook = phrasebook
         self.givers: Producers = givers or {}
         self.scenarios = scenarios or ScenarioBook()
+
+    def derive(
+        self,
+        settings: GroundSettings | None = None,
+        scenarios: ScenarioBook | None = None,
+        rows: Iterable[tuple[str, Any]] | None = None,
+    ) -> "Grounder":
+        """Return a grounder of the same state with other settings, other scenarios, or values of some rows first.
+
+        Args:
+            rows: Table and key of each row.
+        """
+        derived = copy.copy(self)
+        derived.settings = settings or self.settings
+        derived.scenarios = self.scenarios if scenarios is None else scenarios
+        values = self.assigner.values if rows is None else self.assigner.values.focus(rows)
+        derived.assigner = self.assigner.derive(values, derived.settings.optional)
+        return derived
 
     async def ground(self, chain: Chain, session: Session, lessons: Lessons | None = None) -> GroundedChain:
         """Run a chain; the session is reset first.
@@ -135,7 +155,7 @@ class Grounder:
             seed=seed,
         )
         try:
-            grounded = await Grounder(self.spec, self.state, self.phrasebook, settings).ground(chain, session)
+            grounded = await self.derive(settings, ScenarioBook()).ground(chain, session)
         except RecordDropped:
             return None
         return grounded.calls[-1]

@@ -1,8 +1,9 @@
 """One source of candidate values for parameters: the state, schemas, descriptions, refusals, the clock."""
 
+import copy
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.guesses import SPAN_ENDS, guess_values
 from trajsmith.grounding.hints import Hints, list_quoted_examples
-from trajsmith.grounding.names import split_name
+from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.grounding.rows import RowIndex
 from trajsmith.grounding.schema_values import has_type, list_nearby_values
 from trajsmith.grounding.text_generation import find_generic_texts
@@ -31,11 +32,22 @@ class ValueSource:
         self.by_name: dict[str, list[tuple[str, Any, Any]]] = defaultdict(list)
         """Field name to (entity, row key, value); rows of no table have the key None and come first."""
         self.state = state
+        self._near: frozenset[tuple[str, Any]] = frozenset()
         self._text = canonical_json(state).decode()
         moment = find_clock_date(state)
         self.now = moment if isinstance(moment, datetime) else DEFAULT_CLOCK
         for table, content in state.items():
             self._collect(singularize(table), content)
+
+    def focus(self, rows: Iterable[tuple[str, Any]]) -> "ValueSource":
+        """Return a source of the same state that takes values from some rows where these have any.
+
+        Args:
+            rows: Table and key of each.
+        """
+        focused = copy.copy(self)
+        focused._near = frozenset((singularize(table), key) for table, key in rows)
+        return focused
 
     @cached_property
     def index(self) -> RowIndex:
@@ -71,6 +83,11 @@ class ValueSource:
     def entries(self, field: SchemaField) -> list[tuple[str, Any, Any]]:
         """Rows that have a field of the parameter's name and type, those that belong to nobody's table first."""
         fitting = [entry for entry in self.by_name.get(field.name, []) if has_type(entry[2], field.types)]
+        near = [entry for entry in fitting if (entry[0], entry[1]) in self._near] if self._near else []
+        if is_identifier(field.name):
+            near = [entry for entry in near if entry[1] == entry[2]]  # a row of the table, not another row's reference
+        if near:
+            return near
         single = [entry for entry in fitting if entry[1] is None]
         return single or fitting
 

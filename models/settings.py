@@ -14,8 +14,8 @@ HOSTED_URL = "https://api.openai.com/v1"
 HOSTED_KEY = "OPENAI_API_KEY"
 SCRIPTED = "scripted"
 
-Role = Literal["writer", "checker", "user", "agent", "judge", "classify", "refine"]
-ROLES: tuple[Role, ...] = ("writer", "checker", "user", "agent", "judge", "classify", "refine")
+Role = Literal["proposer", "writer", "checker", "user", "agent", "judge", "classify", "refine"]
+ROLES: tuple[Role, ...] = ("proposer", "writer", "checker", "user", "agent", "judge", "classify", "refine")
 DIALOGUE: tuple[Role, ...] = ("user", "agent")
 """Roles whose every request waits for the answer to the one before."""
 Parameter = Literal["temperature", "top_p", "max_tokens", "seed", "stop", "tool_choice"]
@@ -157,6 +157,8 @@ RoleEntry = Annotated[RoleSettings, BeforeValidator(_named)]
 class RolesSettings(FrozenModel):
     """Model of each role: a name, or {model: name, temperature: ...}; scripted by default."""
 
+    proposer: RoleEntry = RoleSettings()
+    """States and goals of state-first tasks; scripted draws goals from the environment's own changes."""
     writer: RoleEntry = RoleSettings()
     """Persona, scenario, query writing and refinement."""
     checker: RoleEntry = RoleSettings()
@@ -174,6 +176,7 @@ class RolesSettings(FrozenModel):
 
     def of(self, role: Role) -> RoleSettings:
         entries: dict[Role, RoleSettings] = {
+            "proposer": self.proposer,
             "writer": self.writer,
             "checker": self.checker,
             "user": self.user,

@@ -24,6 +24,17 @@ class MeasurePhrases(FrozenModel):
     """Unit behind a plain value: "GB"."""
     sums: bool = True
     """False for fields whose sum means nothing, such as temperatures."""
+    of: str = "of"
+    """Preposition between the noun and the rows: "to" in "the number of people with access to my files"."""
+    span: str = ""
+    """Time that the values are about, said behind the rows: "over the last four weeks"."""
+    most: str = ""
+    """What a person says of the row with the highest value, as predicate: "costs the most"; "has the highest" and the
+    noun if left out."""
+    least: str = ""
+    """The same for the lowest value."""
+    extremes: tuple[str, str] = ("highest", "lowest")
+    """Adjectives of the highest and of the lowest value."""
 
 
 class BoundPhrases(FrozenModel):

@@ -4,11 +4,20 @@ from trajsmith.querygen.author import PERSONA, REFINE, WRITE, AuthorSettings, Mo
 from trajsmith.querygen.duplicates import EarlierRequests
 from trajsmith.querygen.programs import ProgramSettings, ground_program, load_composed, prove_python
 from trajsmith.querygen.query_gates import QueryGates
-from trajsmith.querygen.state_first import StateEdit, StateFirstSettings, ground_goal, learn_edits
+from trajsmith.querygen.state_first import (
+    PROPOSE,
+    StateEdit,
+    StateFirstSettings,
+    StateProposer,
+    ground_goal,
+    ground_proposal,
+    learn_edits,
+)
 from trajsmith.querygen.write import TaskWriter, WriteSettings
 
 __all__ = [
     "PERSONA",
+    "PROPOSE",
     "REFINE",
     "WRITE",
     "AuthorSettings",
@@ -18,10 +27,12 @@ __all__ = [
     "QueryGates",
     "StateEdit",
     "StateFirstSettings",
+    "StateProposer",
     "TaskWriter",
     "WriteSettings",
     "ground_goal",
     "ground_program",
+    "ground_proposal",
     "learn_edits",
     "load_composed",
     "prove_python",

@@ -15,12 +15,39 @@ from trajsmith.phrasing import (
     split_identifier,
     word_set,
 )
-from trajsmith.records import FromOutput, GoldCall
+from trajsmith.records import FromOutput, GoldCall, Task, Turn
 from trajsmith.usersim.reporting import list_field_names
 
 _OPENS = re.compile(r"\b(?:first|First|zuerst|Zuerst)\b")
 _EVERYDAY = word_set("name number status kind date day time type list detail until on at up by in to of")
 """Words of fields that say nothing of what somebody wants to know."""
+
+
+MOST_ANNOUNCED = 2
+"""Calls of one tool at once that are announced."""
+
+
+def announce_call(call: GoldCall, turn: Turn, wording: Wording, rng: Random) -> str:
+    """Return a verb phrase for a call that comes; empty if none fits what was asked for."""
+    narrate = wording.tool(call.tool).narrate
+    if call.effect == "write" or not narrate:
+        return render_call_phrase(call, "narrate", wording, rng)
+    spoken_text = " ".join((turn.query, *(info.question for info in turn.asked)))
+    values = {name: render_argument(call, name, wording, rng) for name in call.arguments}
+    return pick_text(list_fitting_phrases(narrate, call, spoken_text, wording), values, rng) or ""
+
+
+def is_loop(task: Task, turn: int, tools: Sequence[str]) -> bool:
+    """Return True for calls of a loop over rows: words about one thing would not fit all of them.
+
+    Args:
+        task: The task.
+        turn: Number of the turn.
+        tools: Tools that are called at once.
+    """
+    calls = task.turns[turn].gold_calls if task.solution is not None else ()
+    looped = [call.tool for call in calls]
+    return any(tools.count(tool) > MOST_ANNOUNCED or looped.count(tool) > 1 for tool in tools)
 
 
 def list_fitting_phrases(phrases: Sequence[str], call: GoldCall, spoken_text: str, wording: Wording) -> list[str]:

@@ -29,7 +29,6 @@ from trajsmith.phrasing import (
     get_language,
     iterate_rows,
     needs_confirmation,
-    pick_text,
 )
 from trajsmith.records import (
     Composite,
@@ -45,7 +44,7 @@ from trajsmith.records import (
     UserFact,
     derive_seed,
 )
-from trajsmith.usersim.announcements import choose_frames, list_fitting_phrases, render_argument, render_call_phrase
+from trajsmith.usersim.announcements import announce_call, choose_frames, is_loop, render_call_phrase
 from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
@@ -287,6 +286,7 @@ class ScriptedAgent:
         agreed = answered and self.asking[:1] == (group[0],)
         first = group[0] == self.stop - len(self.task.turns[self.turn].gold_calls)
         speaks = self.rng.random() < (1 - self.voice.silent) * (1 if first else QUIET)
+        speaks = speaks and not is_loop(self.task, self.turn, [self.calls[member].tool for member in group])
         phrases = [self._announce(self.calls[member]) for member in group] if speaks else [""]
         if agreed or not all(phrases):  # after a yes, the question has said what comes
             return ""
@@ -297,14 +297,7 @@ class ScriptedAgent:
         return fill_pattern(frames, joined, self.rng, self.frames)
 
     def _announce(self, call: GoldCall) -> str:
-        """Return a verb phrase for a call that comes; empty if none fits what was asked for."""
-        narrate = self.wording.tool(call.tool).narrate
-        if call.effect == "write" or not narrate:
-            return render_call_phrase(call, "narrate", self.wording, self.rng)
-        turn = self.task.turns[self.turn]
-        spoken_text = " ".join((turn.query, *(info.question for info in turn.asked)))
-        values = {name: render_argument(call, name, self.wording, self.rng) for name in call.arguments}
-        return pick_text(list_fitting_phrases(narrate, call, spoken_text, self.wording), values, self.rng) or ""
+        return announce_call(call, self.task.turns[self.turn], self.wording, self.rng)
 
     def _asks_first(self, index: int) -> bool:
         """Return True where a rule wants a yes: for this call, and for those after it that want one and are ready.

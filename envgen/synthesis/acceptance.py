@@ -3,6 +3,7 @@
 import ast
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,11 +12,17 @@ import yaml
 from pydantic import ValidationError
 
 from trajsmith.envgen.generate import GenerationResult
-from trajsmith.envgen.synthesis.answer_schemas import EnvironmentPhrasing, Proposal
+from trajsmith.envgen.synthesis.answer_schemas import EnvironmentPhrasing, Proposal, TaskRequirement
 from trajsmith.envgen.synthesis.examination import DraftRunner, close_source
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import Design, EnvironmentDraft, Examination, SemanticAssessment, Theme
 from trajsmith.envgen.synthesis.search_records import collect_origins
+from trajsmith.envgen.synthesis.task_stories import (
+    RequirementStory,
+    build_requirement_stories,
+    find_stories_fault,
+    format_scenarios,
+)
 from trajsmith.envgen.synthesis.unit_tests import describe_tools
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import (
@@ -52,9 +59,10 @@ async def write_accepted(
         spec, plays = await source.spec(), source.isolation
     finally:
         close_source(source)
-    book, note = await _write_phrases(generator, design, spec)
+    words, note = await _ask_words(generator, design, spec)
+    stories = build_requirement_stories(design, words.stories if words is not None else (), spec)
     provenance = _build_provenance(
-        store, design, draft, examination, semantic, spec, {"phrases": note, "runs in": plays}
+        store, design, draft, examination, semantic, spec, stories, {"phrases": note, "runs in": plays}
     )
     folder = store.folder / ENVIRONMENTS_FOLDER / name
     result = GenerationResult(
@@ -63,19 +71,29 @@ async def write_accepted(
         entities=len(design.proposal.entities), tools=len(spec.tools), left_out=len(draft.dropped),
     )  # fmt: skip
     retract_accepted(store, design.theme)
+    texts = {
+        "phrases.yaml": "" if words is None else format_phrasebook(words, spec.name),
+        "scenarios.yaml": format_scenarios(stories, spec.name),
+    }
     with storage_boundary(folder):
-        _write_files(folder, design, draft, book, provenance, result)
+        _write_files(folder, design, draft, texts, provenance, result)
 
 
 def _write_files(
-    folder: Path, design: Design, draft: EnvironmentDraft, book: str, provenance: JsonObject, result: GenerationResult
+    folder: Path,
+    design: Design,
+    draft: EnvironmentDraft,
+    texts: dict[str, str],
+    provenance: JsonObject,
+    result: GenerationResult,
 ) -> None:
     """The files, `made.json` last: a folder without it is one that was not finished."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / f"{result.name}.py").write_text(draft.code, encoding="utf-8")
-    if book:
-        (folder / "phrases.yaml").write_text(book, encoding="utf-8")
+    for file, text in texts.items():
+        if text:
+            (folder / file).write_text(text, encoding="utf-8")
     (folder / DESIGN_FILE).write_bytes(design.model_dump_json(indent=1).encode())
     suite = [test.model_dump(mode="json", exclude_defaults=True) for test in draft.tests]
     (folder / "tests.json").write_bytes(orjson.dumps(suite, option=orjson.OPT_INDENT_2))
@@ -128,6 +146,7 @@ def _build_provenance(
     examination: Examination,
     semantic: SemanticAssessment | None,
     spec: EnvironmentSpec,
+    stories: list[RequirementStory],
     notes: dict[str, str],
 ) -> JsonObject:
     """Return the provenance of an accepted environment."""
@@ -148,33 +167,44 @@ def _build_provenance(
         "tests": examination.tests_passed,
         "rules_bound": examination.rules_bound,
         "semantic": None if semantic is None else semantic.score,
-        "tasks": [task.model_dump(mode="json") for task in design.requirements.tasks],
+        "tasks": [
+            {**story.task.model_dump(mode="json"), "scenario": story.scenario.id}
+            if story.scenario is not None
+            else {**story.task.model_dump(mode="json"), "no_scenario": story.reason}
+            for story in stories
+        ],
         "rules": [rule.model_dump(mode="json") for rule in design.requirements.rules],
         "answers": {stage: where.model_dump(mode="json") for stage, where in answers.items()},
         **notes,
     }
 
 
-async def _write_phrases(generator: PromptedGenerator, design: Design, spec: EnvironmentSpec) -> tuple[str, str]:
-    """A phrasebook and what is to be said of it; an environment without one is phrased from its schemas."""
+async def _ask_words(
+    generator: PromptedGenerator, design: Design, spec: EnvironmentSpec
+) -> tuple[EnvironmentPhrasing | None, str]:
+    """Return words and what is to be said of them; an environment without any is phrased from its schemas."""
     try:
         words, _ = await generator.answer(
             "phrase",
             design.theme,
             EnvironmentPhrasing,
-            lambda answer: find_words_fault(answer, spec),
+            lambda answer: find_words_fault(answer, spec, design.requirements.tasks),
             tools=describe_tools(spec),
             proposal=design.proposal.model_dump(mode="json"),
+            tasks=[task.model_dump(mode="json") for task in design.requirements.tasks],
         )
     except ModelFault as fault:
         if fault.kind != "bad_reply":
             raise
-        return "", f"none: {fault.message}"
-    return format_phrasebook(words, spec.name), "as the designer says"
+        return None, f"none: {fault.message}"
+    return words, "as the designer says"
 
 
-def find_words_fault(words: EnvironmentPhrasing, spec: EnvironmentSpec) -> str:
+def find_words_fault(words: EnvironmentPhrasing, spec: EnvironmentSpec, tasks: Sequence[TaskRequirement] = ()) -> str:
     """Return the fault of an answer; empty if there is none. Texts become templates, so braces hold slots only."""
+    fault = find_stories_fault(words.stories, tasks)
+    if fault:
+        return fault
     parameters = {name for tool in spec.tools for name in tool.parameters}
     tools = {tool.name: set(tool.parameters) for tool in spec.tools}
     for entity in words.entities:

@@ -130,6 +130,14 @@ class ToolPhrasing(FrozenModel):
     """Verb phrases that fit after "Could you" and after "I'd like to", with parameters in braces."""
 
 
+class TaskStory(FrozenModel):
+    """Why somebody comes with a required task."""
+
+    task: str = Field(pattern=r"^T[0-9]+$")
+    motives: tuple[Text, ...] = Field(min_length=1, max_length=6)
+    """Whole sentences in the first person, said before what is wanted."""
+
+
 class EnvironmentPhrasing(FrozenModel):
     """Phrases of the environment's users, for the scripted user."""
 
@@ -138,6 +146,8 @@ class EnvironmentPhrasing(FrozenModel):
     """Where the state has names of people that the user may be: "members.*.name"."""
     entities: tuple[EntityPhrasing, ...]
     tools: tuple[ToolPhrasing, ...]
+    stories: tuple[TaskStory, ...] = ()
+    """Of the required tasks; those that have none are made into no scenario."""
 
 
 class RowCountCondition(FrozenModel):

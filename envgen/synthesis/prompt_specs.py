@@ -52,7 +52,7 @@ _EXAMPLES: dict[str, dict[str, JsonValue]] = {
             "proposal": dict(_PROPOSAL), "requirements": dict(_REQUIREMENTS), "form": "", "state_code": "",
             "tools_code": "", "texts": [{"name": "NAMES", "values": ["Ada"]}], "state_class": "S",
         },
-        "phrase": {"proposal": dict(_PROPOSAL), "tools": _TOOLS},
+        "phrase": {"proposal": dict(_PROPOSAL), "tools": _TOOLS, "tasks": _REQUIREMENTS["tasks"]},
         "test": {
             "requirements": dict(_REQUIREMENTS), "tools": _TOOLS, "state": _STATE,
             "earlier": [{"name": "ends", "tool": "end_rental", "rule": ""}],

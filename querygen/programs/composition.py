@@ -36,7 +36,7 @@ from trajsmith.querygen.programs.operations import (
     TakeRows,
     WriteRows,
 )
-from trajsmith.querygen.programs.sentences import ProgramWords, find_predicate, format_measure, join_clauses
+from trajsmith.querygen.programs.sentences import ProgramWords, find_predicate, format_bound, join_clauses
 from trajsmith.records import FrozenModel, GoldCall, RecordDropped, derive_seed
 
 T = TypeVar("T")
@@ -354,7 +354,7 @@ class ProgramComposer:
             ("below", words.below, sum(value < bound for value in values)),
         ):
             if 1 < number < len(values) and bound not in values:
-                text = pick_text([clause], {"value": format_measure(bound, measure)}, self.rng)
+                text = pick_text([clause], {"value": format_bound(bound, measure)}, self.rng)
                 filters += [_Filter((KeepRows(field=name, how=how, value=bound),), text)] if text else []
         return filters
 

@@ -1,6 +1,7 @@
 """English for solution programs: the rows that are meant, the question, and the answer."""
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,10 @@ from trajsmith.querygen.programs.execution import ProgramRun
 from trajsmith.querygen.programs.operations import Aggregate, Branch, SolutionProgram, TakeRows
 from trajsmith.records import FrozenModel, JsonValue
 
-_RELATIVE = ("that ", "whose ", "which ", "where ", "on which", "from which")
+_RELATIVE = ("that ", "whose ", "which ", "where ", "on which", "from which", "for which")
+_START = re.compile(r"(?:^| (?:and )?)(?=that |whose |which |where |(?:on|from|for) which )")
+_PREDICATES = re.compile(r"that ((?:are|have|were|cost|include|lie|wait|do|go|brought|took) .*)")
+_PLURALS = {"is": "are", "has": "have", "costs": "cost", "uses": "use"}
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -37,6 +41,11 @@ def format_measure(value: Any, measure: MeasurePhrases | None) -> str:
     return f"{format_value(value)} {measure.unit}" if measure is not None and measure.unit else format_value(value)
 
 
+def format_bound(value: Any, measure: MeasurePhrases | None) -> str:
+    """Format a round number as people give one: "£460"."""
+    return format_measure(value, measure).removesuffix(".00")
+
+
 def spell_number(number: int) -> str:
     """Spell a small whole number in words."""
     return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
@@ -50,13 +59,30 @@ def join_clauses(clauses: Sequence[str]) -> str:
 
 
 def find_predicate(clauses: str) -> str:
-    """Return a clause as a predicate of a plural: " that are paid" as "are paid"; empty for those that are none."""
-    text = clauses.strip()
-    if text.startswith("that ") and text[5:].startswith(
-        ("are ", "have ", "were ", "cost ", "include ", "lie ", "wait ")
-    ):
-        return text[5:]
-    return f"are {text}" if text and not text.startswith(_RELATIVE) else ""
+    """Return joined clauses as a predicate of a plural: " that are paid" as "are paid"; empty if one is none."""
+    plain, *relative = _START.split(f" {clauses.strip()}")
+    plain = plain.strip()
+    predicates = [f"have {plain[5:]}" if plain.startswith("with ") else f"are {plain}"] if plain else []
+    for clause in relative:
+        match = _PREDICATES.fullmatch(clause)
+        if match is None:
+            return ""
+        predicates.append(match[1])
+    return " and ".join(predicates)
+
+
+def describe_extreme(measure: MeasurePhrases | None, highest: bool) -> str:
+    """Return what is said of the row with the highest or lowest value, as predicate of one row."""
+    if measure is None:
+        return ""
+    own = measure.most if highest else measure.least
+    return own or f"has the {measure.extremes[0 if highest else 1]} {measure.noun}"
+
+
+def make_plural(predicate: str) -> str:
+    """Return a predicate of one thing as that of several: "costs the most" as "cost the most"."""
+    verb, _, rest = predicate.partition(" ")
+    return f"{_PLURALS.get(verb, verb)} {rest}"
 
 
 def render_question(
@@ -83,7 +109,7 @@ def render_question(
 
 def _ask_branch(branch: Branch, words: ProgramWords, write: WritePhrases, rng: random.Random) -> str:
     side = "more" if branch.above else "less"
-    bound = format_measure(branch.value, words.measure)
+    bound = format_bound(branch.value, words.measure)
     asked = _fill(rng.choice(write.ask), {"rows": "all of them", **words.spoken_values}, rng)
     noun = words.measure.noun if words.measure is not None else "amount"
     options = (
@@ -101,35 +127,45 @@ def _ask_answer(
     measure, rows = words.measure, words.rows
     noun = measure.noun if measure is not None else ""
     unit = f" in {measure.unit}" if measure is not None and measure.unit else ""
+    span = f" {measure.span}" if measure is not None and measure.span else ""
+    high, low = measure.extremes if measure is not None else ("", "")
+    of_rows = f"{measure.of if measure is not None else 'of'} {rows}{span}"
+    predicate = find_predicate(words.clauses)
     options: dict[str, tuple[str, ...]] = {
-        "count": (f"{words.how_many}{words.clauses}?",),
-        "sum": (f"What is the combined {noun} of {rows}?", f"Please add up the {noun} of {rows} for me."),
-        "mean": (
-            f"What is the average {noun} of {rows}, to two decimal places?",
-            f"Please work out the average {noun} of {rows}{unit}, rounded to two decimal places.",
+        "count": (f"How many of {words.whole} {predicate}?" if predicate else f"{words.how_many}{words.clauses}?",),
+        "sum": (
+            f"What is the combined {noun} {of_rows}?",
+            f"Please add up the {noun} {of_rows} for me.",
         ),
-        "largest": (f"Which of {rows} has the highest {noun}?",),
-        "smallest": (f"Which of {rows} has the lowest {noun}?",),
+        "mean": (
+            f"What is the average {noun} {of_rows}, to two decimal places?",
+            f"Please work out the average {noun} {of_rows}{unit}, rounded to two decimal places.",
+        ),
+        "largest": (f"Which of {rows} {describe_extreme(measure, True)}{span}?",),
+        "smallest": (f"Which of {rows} {describe_extreme(measure, False)}{span}?",),
         "labels": (
             f"Please give me the {table.labels} of {rows}.",
             f"What are the {table.labels} of {rows}?",
             f"I need a list of {rows}. The {table.labels} will do.",
         ),
         "share": (
-            f"What percentage of {words.whole} {find_predicate(words.clauses)}? One decimal place is enough.",
-            f"What percentage of {words.whole} {find_predicate(words.clauses)}, to one decimal place?",
+            f"What percentage of {words.whole} {predicate}? One decimal place is enough.",
+            f"What percentage of {words.whole} {predicate}, to one decimal place?",
         ),
-        "difference": (f"How far apart are the highest and the lowest {noun} among {rows}?",),
+        "difference": (
+            f"How far apart are the {high} and the {low} {noun} among {rows}{span}?",
+            f"What is the difference between the {high} and the {low} {noun} {of_rows}?",
+        ),
     }
     if answer.how == "ordered":
         step = next(step for step in program.steps if isinstance(step, TakeRows))
-        side = "highest" if step.descending else "lowest"
-        way = "down" if step.descending else "up"
-        count = spell_number(step.count)
+        extreme = describe_extreme(measure, step.descending)
+        count, plural = spell_number(step.count), make_plural(extreme)
+        first = f"starting with the one that {extreme}"
         return rng.choice(
             (
-                f"Which {count} of {rows} have the {side} {noun}? Give me their {table.labels}, from the {side} {way}.",
-                f"Please name the {count} of {rows} with the {side} {noun}, in order from the {side} {way}.",
+                f"Which {count} of {rows} {plural}{span}? Give me their {table.labels}, {first}.",
+                f"Please name the {count} of {rows} that {plural}{span}, {first}.",
             )
         )
     return rng.choice(options[answer.how])
@@ -168,6 +204,7 @@ def _answer_write(
 def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run: ProgramRun) -> list[str]:
     measure = words.measure
     noun = measure.noun if measure is not None else ""
+    span = f" {measure.span}" if measure is not None and measure.span else ""
     if answer.how in ("labels", "ordered"):
         names = (
             join_words(format_value(label) for label in value if label is not None) if isinstance(value, list) else ""
@@ -178,15 +215,17 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
             else [f"In that order: {names}."]
         )
     if answer.how in ("largest", "smallest"):
-        side = "highest" if answer.how == "largest" else "lowest"
+        extreme = describe_extreme(measure, answer.how == "largest")
         row = next(row for row in run.rows if row.get(answer.label) == value)
         own = format_measure(row[answer.field], measure)
-        return [f"{value} has the {side} {noun}: {own}.", f"That is {value}, at {own}."]
+        if str(value)[:1].islower() and "." not in str(value):  # "main phone", and no file
+            return [f"That is the {value}, at {own}."]
+        return [f"{value} {extreme}{span}: {own}.", f"That is {value}, at {own}."]
     statement = format_measure(value, measure)
     texts = {
-        "count": [f"The answer is {statement}.", f"I count {statement}."],
-        "sum": [f"The combined {noun} is {statement}.", f"Altogether, it comes to {statement}."],
-        "mean": [f"The average {noun} is {statement}.", f"On average, it is {statement}."],
+        "count": [f"There {'is' if value == 1 else 'are'} {statement}.", f"I count {statement}."],
+        "sum": [f"The combined {noun}{span} is {statement}.", f"Altogether, it comes to {statement}."],
+        "mean": [f"The average {noun}{span} is {statement}.", f"On average, it is {statement}."],
         "share": [f"That is {statement}% of them.", f"{statement}%."],
         "difference": [f"They are {statement} apart.", f"The difference is {statement}."],
     }

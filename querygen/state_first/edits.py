@@ -1,10 +1,13 @@
 """Changes that an environment allows, learnt on one initial state, so that they can be asked for on another."""
 
+import random
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, make_rewindable
+from trajsmith.querygen.state_first.row_links import RowLinks
 from trajsmith.records import FrozenModel, GoldCall, JsonObject, JsonValue, ToolSpec, derive_seed
 
 Scalar = str | int | float | bool
@@ -19,6 +22,8 @@ class StateEdit(FrozenModel):
     """Field to the value that it has afterwards."""
     references: dict[str, str] = {}
     """Field to the table whose key it holds."""
+    before: dict[str, str | bool] = {}
+    """States of the row before, such as "open", that all calls had in common which made this kind of change."""
     learnt_on: str = ""
     """Clock of the state on which it was learnt; dates move with the clock."""
 
@@ -38,19 +43,37 @@ async def learn_edits(
     Raises:
         EnvironmentFault: The environment broke.
     """
-    place, edits = make_rewindable(session), dict[str, StateEdit]()
+    place, edits = make_rewindable(session), list[StateEdit]()
+    links = RowLinks(grounder.state)
+    people = links.list_people(grounder.phrasebook.name_from)
     for tool in tools:
-        for number in range(tries if tool.actor == "assistant" else 0):
-            call = await grounder.find_call(tool.name, place, derive_seed(seed, "edit", tool.name, number))
+        if tool.actor != "assistant" or tool.annotations.read_only_hint is True:
+            continue
+        for number in range(tries):
+            rng = random.Random(derive_seed(seed, "edit", tool.name, number))
+            owned = links.own or (links.list_owned([rng.choice(people)]) if people else ())
+            call = await grounder.derive(rows=owned).find_call(tool.name, place, rng.randrange(1 << 30))
             if call is None or call.effect != "write":
-                break
+                continue
             await place.reset(grounder.state)
             before = await place.snapshot()
             if not (await place.call(call.tool, call.arguments)).ok:
                 continue
-            for edit in _read_edits(before, await place.snapshot(), call):
-                edits.setdefault(edit.model_dump_json(), edit)
-    return list(edits.values())
+            edits += _read_edits(before, await place.snapshot(), call)
+    return _keep_common_states(edits)
+
+
+def _keep_common_states(edits: Sequence[StateEdit]) -> list[StateEdit]:
+    """Return each edit once, and of `before` what all edits have in common that set the same fields of a table."""
+    alike: dict[tuple[str, str, frozenset[str]], list[StateEdit]] = defaultdict(list)
+    for edit in edits:
+        alike[edit.kind, edit.table, frozenset(edit.fields)].append(edit)
+    common = {kind: set.intersection(*(set(edit.before.items()) for edit in group)) for kind, group in alike.items()}
+    reduced = [
+        edit.model_copy(update={"before": dict(sorted(common[edit.kind, edit.table, frozenset(edit.fields)]))})
+        for edit in edits
+    ]
+    return list({edit.model_dump_json(): edit for edit in reduced}.values())
 
 
 def _read_edits(before: JsonObject, after: JsonObject, call: GoldCall) -> list[StateEdit]:
@@ -78,7 +101,12 @@ def _read_edits(before: JsonObject, after: JsonObject, call: GoldCall) -> list[S
             if fields:
                 kind: Literal["changed", "added"] = "changed" if isinstance(earlier, dict) else "added"
                 references = find_references(fields, before)
-                edits.append(StateEdit(kind=kind, table=table, fields=fields, references=references, learnt_on=clock))
+                states = {name: value for name, value in (earlier or {}).items() if _is_state(value)}
+                edits.append(
+                    StateEdit(
+                        kind=kind, table=table, fields=fields, references=references, before=states, learnt_on=clock
+                    )
+                )
     return edits
 
 

@@ -1,12 +1,13 @@
 """Goals: a change that is asked for on one state, and the condition that a final state must meet."""
 
 import random
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
 from trajsmith.phrasing import parse_datetime, shift_date
 from trajsmith.querygen.state_first.edits import StateEdit
+from trajsmith.querygen.state_first.row_links import Row, RowLinks
 from trajsmith.records import FrozenModel, JsonObject, JsonValue
 
 
@@ -32,61 +33,63 @@ class StateGoal(FrozenModel):
         )
 
 
-def draw_goal(edits: Sequence[StateEdit], state: JsonObject, rng: random.Random) -> StateGoal | None:
+def draw_goal(edits: Sequence[StateEdit], links: RowLinks, rng: random.Random) -> StateGoal | None:
     """Draw a goal that the state does not meet yet; None if no edit fits it.
 
     Args:
         edits: What the environment allows, as learnt on another state.
-        state: The state on which the goal is asked for.
+        links: The state on which the goal is asked for.
         rng: Decides.
     """
     for edit in rng.sample(edits, len(edits)):
-        fields = {name: _shift_date(value, edit.learnt_on, state) for name, value in edit.fields.items()}
-        rows: Any = state.get(edit.table, {})
-        linked: set[str] = set()
+        fields = {name: _shift_date(value, edit.learnt_on, links.state) for name, value in edit.fields.items()}
+        chosen: list[Row] = []
         for field, table in edit.references.items():
-            keys = list_linked_keys(state, table, linked)
-            if not keys:
+            rows = list_linked_rows(links, table, chosen)
+            if not rows:
                 break
-            chosen = rng.choice(keys)
-            fields[field] = chosen
-            linked |= _list_links(state, table, chosen)
+            chosen.append(rng.choice(rows))
+            fields[field] = chosen[-1][1]
         else:
-            if not isinstance(rows, dict):
-                continue
             if edit.kind == "added":
                 return StateGoal(table=edit.table, fields=fields)
-            open_rows = [
-                key for key, row in sorted(rows.items())
-                if isinstance(row, dict) and fields.keys() <= row.keys()
-                and any(row[name] != value for name, value in fields.items())
-            ]  # fmt: skip
-            if open_rows:
-                return StateGoal(table=edit.table, key=rng.choice(open_rows), fields=fields)
+            keys = list_open_keys(edit, fields, links)
+            if keys:
+                return StateGoal(table=edit.table, key=rng.choice(keys), fields=fields)
     return None
 
 
-def list_linked_keys(state: JsonObject, table: str, linked: Set[str]) -> list[str]:
-    """List the rows of a table that belong to what was chosen before; all rows if none does.
+def list_open_keys(edit: StateEdit, fields: Mapping[str, JsonValue], links: RowLinks) -> list[str]:
+    """List the rows that an edit may change: the user's if the state names one, in a state as that of the edit.
 
     Args:
-        state: The state.
-        table: Name of the table.
-        linked: Keys of the rows that were chosen, and of those that they refer to.
+        edit: The kind of change.
+        fields: Values that the row is to have, of which one at least is new.
+        links: The state.
     """
-    rows: Any = state.get(table)
-    keys = sorted(rows) if isinstance(rows, dict) else []
-    close = [key for key in keys if _list_links(state, table, key) & linked]
-    return close or keys
+    rows: Any = links.state.get(edit.table, {})
+    keys = [
+        key for key, row in sorted(rows.items() if isinstance(rows, dict) else ())
+        if isinstance(row, dict) and fields.keys() <= row.keys()
+        and any(row[name] != value for name, value in fields.items())
+        and all(row.get(name) == value for name, value in edit.before.items())
+    ]  # fmt: skip
+    return [key for key in keys if (edit.table, key) in links.own] or keys
 
 
-def _list_links(state: JsonObject, table: str, key: str) -> set[str]:
-    """Return the key of a row and the texts in it that are keys of rows."""
-    rows: Any = state.get(table)
-    row: Any = rows.get(key)
-    values = [value for value in row.values() if isinstance(value, str)] if isinstance(row, dict) else []
-    tables = [part for part in state.values() if isinstance(part, dict)]
-    return {key, *(value for value in values if any(value in part for part in tables))}
+def list_linked_rows(links: RowLinks, table: str, chosen: Sequence[Row]) -> list[Row]:
+    """List the rows of a table that belong to what was chosen before, else to the user; all rows if none does.
+
+    Args:
+        links: The state.
+        table: Name of the table.
+        chosen: Rows that were chosen.
+    """
+    keys: Any = links.state.get(table)
+    rows = [(table, key) for key in sorted(keys)] if isinstance(keys, dict) else []
+    linked = {other for row in chosen for other in (row, *links.list_targets(row))}
+    close = [row for row in rows if row in linked or not linked.isdisjoint(links.list_targets(row))]
+    return close or [row for row in rows if row in links.own] or rows
 
 
 def _shift_date(value: JsonValue, learnt_on: str, state: JsonObject) -> JsonValue:

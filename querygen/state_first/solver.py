@@ -1,18 +1,22 @@
 """Solver without a model: tries the tools of an environment until a call meets a goal."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterator
 from typing import Any
 
-from trajsmith.grounding import Rewindable, is_identifier
+from trajsmith.grounding import Grounder, Rewindable, is_identifier
 from trajsmith.phrasing import parse_datetime, shift_within_calendar
 from trajsmith.querygen.state_first.goals import StateGoal
+from trajsmith.querygen.state_first.row_links import RowLinks
 from trajsmith.records import FrozenModel, JsonObject, JsonValue, ToolSpec
 
 MOST_VALUES = 4
 """Values that are tried for one parameter."""
 MOST_CALLS = 24
 """Calls of one tool that are tried."""
+MOST_SAID = 2
+"""Values of the state that are tried for a parameter of which the goal says nothing."""
 
 
 _PLAIN: dict[str, JsonValue] = {"string": "a short note", "integer": 1, "number": 1.0, "boolean": True}
@@ -28,28 +32,42 @@ class FoundCall(FrozenModel):
 
 
 async def solve_goal(
-    goal: StateGoal, tools: Sequence[ToolSpec], state: JsonObject, session: Rewindable
+    goal: StateGoal, grounder: Grounder, links: RowLinks, session: Rewindable, rng: random.Random
 ) -> FoundCall | None:
     """Return a call that meets a goal from the initial state; None if no tool does.
 
-    Arguments come from the goal, the row that is meant, what that row refers to, and the choices of the schema.
+    Arguments come from the goal, the row that is meant, the choices of the schema, and what a user might say.
 
     Raises:
         EnvironmentFault: The environment broke.
     """
-    await session.reset(state)
+    await session.reset(links.state)
     initial = await session.snapshot()
     mark = await session.checkpoint()
-    for tool in sorted(tools, key=lambda tool: (-_count_shared(goal, tool), tool.name)):
-        if tool.actor != "assistant":
+    likely = LikelyValues(grounder, links, goal, rng)
+
+    async def meets(arguments: JsonObject, tool: ToolSpec) -> bool:
+        await session.rollback(mark)
+        result = await session.call(tool.name, arguments)
+        return result.ok and goal.holds(initial, await session.snapshot())
+
+    for tool in sorted(grounder.tools.values(), key=lambda tool: (-_count_shared(goal, tool), tool.name)):
+        if tool.actor != "assistant" or tool.annotations.read_only_hint is True:
             continue
-        for arguments in itertools.islice(_list_arguments(goal, tool, initial), MOST_CALLS):
-            await session.rollback(mark)
-            result = await session.call(tool.name, arguments)
-            if result.ok and goal.holds(initial, await session.snapshot()):
-                fixed = tuple(name for name in arguments if name in goal.fields or is_identifier(name))
-                return FoundCall(tool=tool.name, arguments=arguments, fixed=fixed)
+        for arguments in itertools.islice(_list_arguments(goal, tool, initial, likely), MOST_CALLS):
+            if await meets(arguments, tool):
+                fixed = [name for name, value in arguments.items() if is_decided(goal, name, value)]
+                for name in arguments.keys() - set(fixed):
+                    others = [value for value in tool.parameters[name].get("enum", []) if value != arguments[name]]
+                    met = [await meets({**arguments, name: value}, tool) for value in others[:MOST_VALUES]]
+                    fixed += [] if all(met) else [name]
+                return FoundCall(tool=tool.name, arguments=arguments, fixed=tuple(sorted(fixed)))
     return None
+
+
+def is_decided(goal: StateGoal, name: str, value: JsonValue) -> bool:
+    """Return whether a goal decides an argument: by its name, by a value of the goal, or because it names a row."""
+    return name in goal.fields or is_identifier(name) or (value in goal.fields.values() and isinstance(value, str))
 
 
 def _count_shared(goal: StateGoal, tool: ToolSpec) -> int:
@@ -57,10 +75,31 @@ def _count_shared(goal: StateGoal, tool: ToolSpec) -> int:
     return len(goal.fields.keys() & tool.input_schema.get("properties", {}).keys())
 
 
-def _list_arguments(goal: StateGoal, tool: ToolSpec, state: JsonObject) -> Iterator[JsonObject]:
+class LikelyValues:
+    """Values that a user might say for parameters of which a goal says nothing."""
+
+    def __init__(self, grounder: Grounder, links: RowLinks, goal: StateGoal, rng: random.Random) -> None:
+        meant = [goal.key, *(value for name, value in goal.fields.items() if is_identifier(name))]
+        rows = links.list_linked([text for text in meant if isinstance(text, str) and text])
+        self._assigner = grounder.derive(rows=rows).assigner
+        self._rng = rng
+
+    def list_values(self, tool: str, name: str) -> list[JsonValue]:
+        """List values for a parameter, those of the rows first that the goal means."""
+        field = next((field for field in self._assigner.fields[tool] if field.path == name), None)
+        return [] if field is None else self._assigner.values.propose(field, self._rng, MOST_SAID)
+
+
+def _list_arguments(goal: StateGoal, tool: ToolSpec, state: JsonObject, likely: LikelyValues) -> Iterator[JsonObject]:
     properties = tool.input_schema.get("properties", {})
     names = [name for name in properties if name in tool.required or name in goal.fields]
-    choices = [_list_values(goal, name, properties[name], state)[:MOST_VALUES] for name in names]
+    choices = []
+    for name in names:
+        values = _list_values(goal, name, properties[name], state)[:MOST_VALUES]
+        if name not in goal.fields and not is_identifier(name) and not properties[name].get("enum"):
+            others = [value for value in likely.list_values(tool.name, name) if value not in values]
+            values = [*values[:1], *others, *values[1:]]
+        choices.append(values)
     yield from (dict(zip(names, values, strict=True)) for values in itertools.product(*choices))
 
 

@@ -155,6 +155,11 @@ def test_an_accepted_environment_says_where_it_comes_from(story):
     assert made["answers"]["state"]["prompt"].startswith("envgen.synthesis/state@")
     assert {"seeds", "test", "repair 1", "repair 4", "try 1", "check 1"} <= made["answers"].keys()
     assert "plays in a process each" in made["runs in"]
+    became = {task["id"]: task.get("scenario") or task["no_scenario"] for task in made["tasks"]}
+    assert (became["T2"], became["T7"]) == ("t2_lend_score", "t7_list_loans")
+    assert became["T1"] == "nobody said why somebody comes with it"
+    told = yaml.safe_load((folder / "scenarios.yaml").read_text())["scenarios"]
+    assert [one["id"] for one in told] == [name for name in became.values() if re.match(r"t\d_", name)]
     assert all(test["tool"] != "suggest_score" for test in json.loads((folder / "tests.json").read_text()))
     code = (folder / "score_library.py").read_text()
     formatted = subprocess.run(
@@ -177,6 +182,8 @@ def test_it_gives_accepted_trajectories(story):
     summary = json.loads((folder / "scores" / "summary.json").read_text())
     assert summary["funnel"]["accepted"] >= 6
     assert sum(number > 0 for number in summary["coverage"]["score_library"].values()) >= 6
+    told = [json.loads(line)["scenario"] for line in (folder / "scores" / "grounded.jsonl").read_text().splitlines()]
+    assert {"t2_lend_score", "t3_renew_loan"} <= set(told), "what the environment must serve is asked for"
 
 
 def test_requests_become_themes_by_the_designer_and_reach_the_tasks(tmp_path, here):

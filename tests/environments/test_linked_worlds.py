@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.environments.linked import LinkedSource, list_worlds
 from trajsmith.environments.linked_states import BrokenLinkError, StateLink, link_states, set_clock
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
 from trajsmith.grounding import check_scenarios
+from trajsmith.phrasing import load_phrasebook
 from trajsmith.records import InputError, content_hash
 
 SHOP = {
@@ -34,6 +36,21 @@ def open_worlds(*names: str) -> list[LinkedSource]:
 
 def link(**values: Any) -> StateLink:
     return StateLink.model_validate({"from": "diary.owner", "to": "shop.customers", **values})
+
+
+def test_a_value_that_has_words_of_its_own_gets_no_unit_behind_it() -> None:
+    """ "Half an hour minutes" was said where only numbers take their unit."""
+    worded = {
+        name.partition(".")[2] or name
+        for environment in ENVIRONMENTS.names()
+        for name, phrases in load_phrasebook(get_phrases_path(ENVIRONMENTS.get(environment))).parameters.items()
+        if any(value.isdecimal() for value in phrases.values)
+    }
+    assert "minutes" in worded
+    for source in open_worlds(*list_worlds()):
+        texts = [text for story in source.world.scenarios for step in story.steps for text in (*step.ask, *step.say)]
+        wrong = [text for text in texts if any(f"{{{name}}} minutes" in text for name in worded)]
+        assert not wrong, wrong
 
 
 def test_all_states_get_one_clock_and_keep_their_distances() -> None:

@@ -136,6 +136,7 @@ def test_preflight_can_be_left_out(config):
 
 def test_only_the_models_of_a_stage_are_looked_at():
     assert find_roles(("sample",)) == ["classify", "refine"]
+    assert find_roles(("ground",)) == ["proposer"]
     assert find_roles(("write",)) == ["writer", "checker"]
     assert find_roles(("play", "verify")) == ["user", "agent", "judge"]
 

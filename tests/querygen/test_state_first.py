@@ -2,20 +2,25 @@
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from trajsmith.environments import NativeSession
 from trajsmith.environments.library import ENVIRONMENTS
+from trajsmith.grounding import Grounder, GroundSettings, SchemaField, ValueSource
+from trajsmith.phrasing import Phrasebook
 from trajsmith.pipeline.config import resolve_config
 from trajsmith.pipeline.run_directory import GROUNDED, TASKS, VERDICTS, RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.state_first import StateEdit, StateGoal, draw_goal
-from trajsmith.querygen.state_first.edits import find_references
-from trajsmith.querygen.state_first.solver import _list_arguments
-from trajsmith.records import GroundedChain, Task, ToolSpec, Verdict
+from trajsmith.querygen.state_first.edits import _keep_common_states, find_references
+from trajsmith.querygen.state_first.goals import list_linked_rows, list_open_keys
+from trajsmith.querygen.state_first.row_links import RowLinks
+from trajsmith.querygen.state_first.solver import LikelyValues, _list_arguments
+from trajsmith.records import EnvironmentSpec, GroundedChain, Task, ToolSpec, Verdict
 from trajsmith.records.journal import read_records
 
 STATE: dict[str, Any] = {
@@ -42,14 +47,16 @@ def test_a_goal_is_a_condition_on_the_final_state(goal: StateGoal, changed: dict
 
 def test_a_goal_is_open_on_its_state_and_refers_to_rows_of_it() -> None:
     switch = StateEdit(kind="changed", table="lamps", fields={"on": True})
-    assert draw_goal([switch], STATE, random.Random(1)) == StateGoal(table="lamps", key="L2", fields={"on": True})
+    goal = draw_goal([switch], RowLinks(STATE), random.Random(1))
+    assert goal == StateGoal(table="lamps", key="L2", fields={"on": True})
     fields = {"owner_id": "O7", "on": False}
     new = StateEdit(kind="added", table="lamps", fields=fields, references={"owner_id": "owners"})
-    goal = draw_goal([new], STATE, random.Random(1))
+    goal = draw_goal([new], RowLinks(STATE), random.Random(1))
     assert goal is not None and goal.key == "" and goal.fields["owner_id"] in STATE["owners"]
     met = StateEdit(kind="changed", table="owners", fields={"name": "Ann"})
-    assert draw_goal([met], {**STATE, "owners": {"O1": {"name": "Ann"}}}, random.Random(1)) is None
-    assert draw_goal([StateEdit(kind="changed", table="rooms", fields={"x": 1})], STATE, random.Random(1)) is None
+    assert draw_goal([met], RowLinks({**STATE, "owners": {"O1": {"name": "Ann"}}}), random.Random(1)) is None
+    no_table = StateEdit(kind="changed", table="rooms", fields={"x": 1})
+    assert draw_goal([no_table], RowLinks(STATE), random.Random(1)) is None
     assert find_references(fields | {"owner_id": "O2"}, STATE) == {"owner_id": "owners"}
 
 
@@ -60,7 +67,7 @@ def test_a_goal_is_open_on_its_state_and_refers_to_rows_of_it() -> None:
 )
 def test_dates_of_a_goal_go_with_the_clock(learnt_on: str, value: str, until: str) -> None:
     edit = StateEdit(kind="added", table="lamps", fields={"until": value}, learnt_on=learnt_on)
-    goal = draw_goal([edit], STATE, random.Random(1))
+    goal = draw_goal([edit], RowLinks(STATE), random.Random(1))
     assert goal is not None and goal.fields == {"until": until}
 
 
@@ -69,15 +76,66 @@ def test_the_solver_takes_values_from_the_goal_and_the_row_that_is_meant() -> No
         "type": "object",
         "properties": {
             "lamp_id": {"type": "string"}, "on": {"type": "boolean"}, "level": {"type": "integer"},
-            "mode": {"enum": ["dim", "full"]},
+            "mode": {"enum": ["dim", "full"]}, "name": {"type": "string"},
         },
-        "required": ["lamp_id", "mode"],
+        "required": ["lamp_id", "mode", "name"],
     }  # fmt: skip
     tool = ToolSpec(server="home", name="switch", input_schema=schema)
+    spec = EnvironmentSpec(name="home", version="1", description="Lamps.", tools=(tool,), source="test")
     goal = StateGoal(table="lamps", key="L2", fields={"on": True})
-    tried = list(_list_arguments(goal, tool, STATE))
-    assert {"lamp_id": "L2", "on": True, "mode": "dim"} in tried and all("level" not in one for one in tried)
+    likely = LikelyValues(
+        Grounder(spec, STATE, Phrasebook(), GroundSettings()), RowLinks(STATE), goal, random.Random(1)
+    )
+    tried = list(_list_arguments(goal, tool, STATE, likely))
+    assert any(one == {"lamp_id": "L2", "on": True, "mode": "dim", "name": "Bob"} for one in tried)
+    assert all("level" not in one for one in tried)
     assert {one["mode"] for one in tried} == {"dim", "full"}
+    assert "Ann" not in {one["name"] for one in tried}  # the lamp that is meant is Bob's
+
+
+HOMES: dict[str, Any] = {
+    "user_id": "O2",
+    "owners": {"O1": {"name": "Ann"}, "O2": {"name": "Bob"}},
+    "lamps": {
+        "L1": {"on": False, "broken": False, "owner_id": "O1"},
+        "L2": {"on": False, "broken": True, "owner_id": "O2"},
+        "L3": {"on": False, "broken": False, "owner_id": "O2"},
+        "L4": {"on": False, "broken": False, "owner_id": "O2"},
+    },
+    "repairs": {"R1": {"lamp_id": "L2", "notes": [{"note_id": "N1"}]}, "R2": {"lamp_id": "L1", "notes": []}},
+}
+
+
+def test_links_of_a_state_tell_what_belongs_to_whom() -> None:
+    links = RowLinks(HOMES)
+    assert links.list_linked(["R1"]) == {("repairs", "R1"), ("lamps", "L2"), ("owners", "O2")}
+    assert links.list_linked(["N1"]) == links.list_linked(["R1"])
+    assert links.list_owned([("owners", "O1")]) == {("owners", "O1"), ("lamps", "L1"), ("repairs", "R2")}
+    assert links.own == links.list_owned([("owners", "O2")])
+    assert links.list_people(["owners.*.name", "caller.name"]) == [("owners", "O1"), ("owners", "O2")]
+
+
+def test_a_goal_is_about_a_row_of_the_user_that_is_as_the_edited_one_was() -> None:
+    fields = {"on": True}
+    edits = [
+        StateEdit(kind="changed", table="lamps", fields=fields, before={"on": False, "broken": False, "dim": dim})
+        for dim in (True, False)
+    ]
+    common = _keep_common_states(edits)
+    assert [edit.before for edit in common] == [{"broken": False, "on": False}]
+    assert list_open_keys(common[0], fields, RowLinks(HOMES)) == ["L3", "L4"]
+    assert list_open_keys(common[0], fields, RowLinks({**HOMES, "user_id": ""})) == ["L1", "L3", "L4"]
+    assert list_linked_rows(RowLinks(HOMES), "lamps", [("owners", "O1")]) == [("lamps", "L1")]
+
+
+def test_values_of_the_rows_that_are_meant_come_first() -> None:
+    field = SchemaField("name", "name", (), frozenset({"string"}), True, {"type": "string"})
+    source = ValueSource(HOMES)
+    assert {value for _, _, value in source.entries(field)} == {"Ann", "Bob"}
+    assert source.focus([("owners", "O2")]).propose(field, random.Random(1)) == ["Bob"]
+    assert {value for _, _, value in source.focus([("lamps", "L1")]).entries(field)} == {"Ann", "Bob"}
+    owner = replace(field, name="owner_id", path="owner_id")
+    assert {key for _, key, _ in source.focus([("lamps", "L1")]).entries(owner)} == {"L1", "L2", "L3", "L4"}
 
 
 @pytest.fixture(scope="module")

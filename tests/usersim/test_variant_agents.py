@@ -349,10 +349,22 @@ def narrate(stop, announced, voice):
     agent.voice = load_voices().agents["plain"].model_copy(update={"silent": 0.0, **voice})
     agent.rng, agent.frames, agent.asking, agent.announced = random.Random(0), set(), (), announced
     agent.turn, agent.stop = 0, stop
-    agent.calls = [SimpleNamespace(effect="read")] * stop
-    agent.task = SimpleNamespace(turns=[SimpleNamespace(gold_calls=agent.calls)])
+    agent.calls = [SimpleNamespace(effect="read", tool=f"look_{number}") for number in range(stop)]
+    agent.task = SimpleNamespace(turns=[SimpleNamespace(gold_calls=agent.calls)], solution=None)
     agent._announce = lambda call: "look"
     return agent
+
+
+def test_a_loop_is_made_without_words_about_one_of_its_things():
+    agent = narrate(3, False, {"starts": ("Let me {}.",)})
+    assert agent._narration([0, 1, 2], False) == "Let me look."
+    for call in agent.calls[:2]:
+        call.tool = "look"
+    assert agent._narration([0, 1], False) == "Let me look.", "two can be spoken of"
+    agent.task.solution = object()
+    assert agent._narration([0, 1], False) == "", "a program calls it for each row"
+    agent.task.solution, agent.calls[2].tool = None, "look"
+    assert agent._narration([0, 1, 2], False) == ""
 
 
 def test_a_word_that_goes_on_follows_another_one(monkeypatch):

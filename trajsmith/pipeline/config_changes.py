@@ -59,6 +59,7 @@ FIRST: dict[str, str | None] = {
 FIRST_OF_ROLE: dict[Role, str] = {
     "classify": "graph",
     "refine": "graph",
+    "proposer": "ground",
     "writer": "write",
     "checker": "write",
     "user": "play",

@@ -22,14 +22,17 @@ from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
 from trajsmith.querygen import (
     PERSONA,
+    PROPOSE,
     REFINE,
     WRITE,
     EarlierRequests,
     ModelTaskAuthor,
     QueryGates,
     StateEdit,
+    StateProposer,
     ground_goal,
     ground_program,
+    ground_proposal,
     learn_edits,
     load_composed,
     prove_python,
@@ -126,6 +129,7 @@ ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
     "refine": (EDGES,),
     "classify": (PARAMETERS,),
+    "proposer": (PROPOSE,),
     "writer": (PERSONA, WRITE, REFINE),
     "checker": (CHECKLIST, CHECK_FUNCTION),
     "agent": (AGENT,),
@@ -243,6 +247,10 @@ class RoleFactory:
     def __init__(self, context: RunContext) -> None:
         self.context = context
         self.config = context.config
+
+    @cached_property
+    def proposer(self) -> ChatModel | None:
+        return self.context.role_model("proposer")
 
     @cached_property
     def writer(self) -> ChatModel | None:
@@ -379,9 +387,16 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
         if broken is not None:
             raise RecordDropped("broken_link", broken)
         async with context.place(chain.environment).session() as session:
+            settings = context.config.state_first
+            if chain.source == "state" and cast.proposer is not None:
+                proposer = StateProposer(cast.proposer, grounder.spec, context.prompts)
+                sampler = samplers()[chain.environment]
+                grounded, state = await ground_proposal(chain, proposer, grounder, sampler, session, settings)
+                context.run.put_state(state)
+                return (grounded,)
             if chain.source == "state":
                 edits, sampler = await learnt_edits(chain), samplers()[chain.environment]
-                return (await ground_goal(chain, edits, grounder, sampler, session, context.config.state_first),)
+                return (await ground_goal(chain, edits, grounder, sampler, session, settings),)
             if chain.source is not None:
                 return (await ground_program(chain, grounder, session, context.config.programs),)
             tried = {chain.scenario}

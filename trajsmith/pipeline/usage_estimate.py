@@ -63,6 +63,7 @@ class RequestSize(NamedTuple):
 ROLE_SIZES: dict[Role, RequestSize] = {
     "classify": RequestSize(2500, 1400, 600),
     "refine": RequestSize(4500, 700, 3000),
+    "proposer": RequestSize(3200, 300, 500),
     "writer": RequestSize(1400, 350, 600),
     "checker": RequestSize(2200, 250, 400),
     "user": RequestSize(900, 50, 500),
@@ -111,6 +112,7 @@ def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
     return {
         "classify": len(config.environments) + tools / 16,
         "refine": len(config.environments) / 2 + tools / config.graph.refine.targets,
+        "proposer": 1.5 * config.sample.count * config.sources.shares.get("state", 0.0),
         "writer": 3.0 * tasks,
         "checker": (1 + 1.5 * config.write.checks.items) * tasks,
         "user": plays * turns * (1 + config.write.withhold),

@@ -9,11 +9,19 @@ import pytest
 
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing.table_phrases import MeasurePhrases
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.querygen.programs.sentences import find_predicate, join_clauses
+from trajsmith.querygen.programs.sentences import (
+    describe_extreme,
+    find_predicate,
+    format_bound,
+    format_measure,
+    join_clauses,
+    make_plural,
+)
 from trajsmith.records import InputError, Task, Trajectory, Verdict
 from trajsmith.records.journal import read_records
 from trajsmith.verify.solution_check import check_solution
@@ -144,8 +152,20 @@ def test_clauses_are_joined_as_people_say_them() -> None:
         " with low priority that are late and whose total is high"
     )
     assert find_predicate(" that have been paid") == "have been paid"
-    assert find_predicate(" with low priority") == "are with low priority"
-    assert find_predicate(" whose total is high") == ""
+    assert find_predicate(" with low priority") == "have low priority"
+    assert find_predicate(" in the attic that are lights and that are switched on") == (
+        "are in the attic and are lights and are switched on"
+    )
+    assert find_predicate(" whose total is high") == find_predicate(" in the attic whose total is high") == ""
+
+
+def test_questions_about_extremes_use_the_words_of_the_measure() -> None:
+    size = MeasurePhrases(noun="size", unit="MB", most="is the largest", extremes=("largest", "smallest"))
+    assert describe_extreme(size, True) == "is the largest" and make_plural("is the largest") == "are the largest"
+    assert describe_extreme(size, False) == "has the smallest size"
+    assert make_plural("cost the most") == "cost the most"
+    money = MeasurePhrases(noun="price", form="money")
+    assert format_bound(460, money) == "£460" and format_measure(460, money) == "£460.00"
 
 
 def test_long_requests_have_fifteen_calls_and_more(tmp_path: Path) -> None:
