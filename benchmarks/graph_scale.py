@@ -79,10 +79,10 @@ def measure_page(graph: ToolGraph, folder: Path) -> tuple[float, str]:
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom", "--window-size=1400,900")
     command = [CHROMIUM, *flags, f"--user-data-dir={folder / 'profile'}", path.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
-    said = re.search(r'data-said="([^"]*)"', shown)
-    if said is None or said[1].endswith(" 0"):
+    times = re.search(r'data-said="([^"]*)"', shown)
+    if times is None or times[1].endswith(" 0"):
         raise SystemExit("the page did not draw what was searched")
-    opened, searched, drawn, _ = said[1].split()
+    opened, searched, drawn, _ = times[1].split()
     return (
         cpu,
         f"{size}; Chromium opens it in {opened} ms, searches in {searched} ms, draws around a tool in {drawn} ms",
