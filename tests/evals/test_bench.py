@@ -128,7 +128,7 @@ async def test_a_package_of_another_version_is_refused(monkeypatch):
     monkeypatch.setattr(bfcl, "VERSION", "1999.1.1")
     suite = bfcl.Bfcl()
     with pytest.raises(InputError, match=r"has bfcl-eval 2026.3.23, and results are those of 1999.1.1"):
-        await suite.open(BFCL)
+        await suite.open(BFCL, None)
     await suite.close()
     with pytest.raises(RunError, match="not open"):
         await suite.load_tasks("simple_python")
