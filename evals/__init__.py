@@ -10,14 +10,24 @@ from trajsmith.evals.difficulty import (
 )
 from trajsmith.evals.episodes import Episode, EvalContext, play_episode
 from trajsmith.evals.evaluate import EvalSettings, evaluate, read_episodes
+from trajsmith.evals.leaderboard import (
+    build_leaderboard,
+    export_bfcl,
+    format_cell,
+    read_bench_results,
+    render_leaderboard,
+)
 from trajsmith.evals.readings import AmbiguousTask, TaskReading, find_ambiguous_tasks
 from trajsmith.evals.scores import Score, compute_wilson_interval, score_episodes
 from trajsmith.evals.solvers import ModelSolver, ScriptedSolver, Solver, attempt_task
+from trajsmith.evals.suites import SUITES, UNAVAILABLE
 from trajsmith.evals.transcripts import PlayedEpisode, is_evaluation, read_transcripts, store_tasks, write_gallery
 
 __all__ = [
     "ATTEMPTS",
     "BENCHMARKS",
+    "SUITES",
+    "UNAVAILABLE",
     "UNMEASURED",
     "AmbiguousTask",
     "Benchmark",
@@ -33,15 +43,20 @@ __all__ = [
     "TaskDifficulty",
     "TaskReading",
     "attempt_task",
+    "build_leaderboard",
     "compute_wilson_interval",
     "evaluate",
+    "export_bfcl",
     "find_ambiguous_tasks",
+    "format_cell",
     "is_evaluation",
     "measure_difficulty",
     "play_episode",
     "read_attempts",
+    "read_bench_results",
     "read_episodes",
     "read_transcripts",
+    "render_leaderboard",
     "score_episodes",
     "store_tasks",
     "write_gallery",

@@ -12,10 +12,12 @@ from trajsmith.evals.suites.suite import (
     SuitePlay,
     SuiteTask,
 )
+from trajsmith.evals.suites.unavailable import UNAVAILABLE
 
 __all__ = [
     "BASELINES",
     "SUITES",
+    "UNAVAILABLE",
     "AnySuite",
     "CallRecord",
     "CallSuite",

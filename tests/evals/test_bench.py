@@ -1,6 +1,7 @@
 """A public benchmark by its own checker: gold passes, refusing and guessing do not, and a stopped run goes on."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from trajsmith.models import CallableModel, ChatReply
 from trajsmith.records import FunctionCall, InputError, Message, ModelFault, RunError, ToolCall
 from trajsmith.records.journal import read_entries
 
-BFCL = Path(__file__).parents[2] / ".integrations" / "bfcl"
+BFCL = Path(os.environ.get("BFCL_ENVIRONMENT", Path(__file__).parents[2] / ".integrations" / "bfcl"))
 needs_bfcl = pytest.mark.skipif(not BFCL.is_dir(), reason="needs `make .integrations/.bfcl`")
 QUESTION = {"suite": "sums", "version": "1", "model": "m"}
 

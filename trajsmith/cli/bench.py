@@ -9,8 +9,25 @@ from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.records import RunError
 
 
+def list_suites(wanted: bool) -> None:
+    """Print the benchmarks that can be played, and those that cannot with the reason, and end the command."""
+    if not wanted:
+        return
+    from rich.table import Column, Table
+
+    from trajsmith.evals import SUITES, UNAVAILABLE
+
+    table = Table("benchmark", Column("categories", overflow="fold"), box=None, pad_edge=False)
+    for source in SUITES.sources():
+        table.add_row(source.name, ", ".join(SUITES.get(source.name).categories))
+    for name, reason in UNAVAILABLE.items():
+        table.add_row(name, f"cannot be played: {reason}")
+    out.print(table)
+    raise typer.Exit
+
+
 def bench(
-    suite: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark: bfcl or tau2.")],
+    suite: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark, one of --list: bfcl, tau2.")],
     model: Annotated[
         str, typer.Option("--model", help="gold, refuse or random; a model's folder; or its name at --base-url.")
     ],
@@ -36,6 +53,9 @@ def bench(
         Path | None, typer.Option("--environment", help="Virtual environment that has the benchmark's package.")
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Tasks at a time.")] = 8,
+    listed: Annotated[
+        bool, typer.Option("--list", is_eager=True, callback=list_suites, help="List the benchmarks, and end.")
+    ] = False,
 ) -> None:
     """Play a public benchmark with a model; stopped, the same command goes on.
 

@@ -7,6 +7,7 @@ from trajsmith.evals.bench import CategoryScore, run_suite
 from trajsmith.evals.suites import (
     BASELINES,
     SUITES,
+    UNAVAILABLE,
     AnySuite,
     ConversationSuite,
     SuitePlayer,
@@ -79,6 +80,9 @@ async def run_bench(config: BenchConfig, progress: RunProgress | None = None) ->
         InputError: Suite, category or model cannot be used.
         RunError: The suite ended, or a model does not answer any more; finished tasks are stored.
     """
+    if config.suite in UNAVAILABLE:
+        played = ", ".join(source.name for source in SUITES.sources())
+        raise InputError(f"{config.suite} cannot be played: {UNAVAILABLE[config.suite]}; there are: {played}")
     suite = SUITES.get(config.suite)()
     wrong = next((name for name in config.categories if name not in suite.categories), None)
     if wrong is not None:
