@@ -1,6 +1,8 @@
 """Evaluation of models on tasks: episodes on live environments, scores with intervals, difficulty by solvers."""
 
+from trajsmith.evals.bench import PLAYS, BenchPlay
 from trajsmith.evals.benchmarks import BENCHMARKS, Benchmark, BenchmarkName
+from trajsmith.evals.causes import FailedTrace, read_traces, summarize_causes
 from trajsmith.evals.difficulty import (
     ATTEMPTS,
     UNMEASURED,
@@ -26,15 +28,18 @@ from trajsmith.evals.transcripts import PlayedEpisode, is_evaluation, read_trans
 __all__ = [
     "ATTEMPTS",
     "BENCHMARKS",
+    "PLAYS",
     "SUITES",
     "UNAVAILABLE",
     "UNMEASURED",
     "AmbiguousTask",
+    "BenchPlay",
     "Benchmark",
     "BenchmarkName",
     "Episode",
     "EvalContext",
     "EvalSettings",
+    "FailedTrace",
     "ModelSolver",
     "PlayedEpisode",
     "Score",
@@ -55,9 +60,11 @@ __all__ = [
     "read_attempts",
     "read_bench_results",
     "read_episodes",
+    "read_traces",
     "read_transcripts",
     "render_leaderboard",
     "score_episodes",
     "store_tasks",
+    "summarize_causes",
     "write_gallery",
 ]

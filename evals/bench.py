@@ -44,6 +44,11 @@ class BenchPlay(FrozenModel):
     error: str = ""
     play: SuitePlay
 
+    @property
+    def episode(self) -> str:
+        """Return the id of the play in a diagnosis."""
+        return f"{self.task}#{self.trial}" if self.trial else self.task
+
 
 class CategoryScore(FrozenModel):
     """Score of one category."""
@@ -201,7 +206,7 @@ def _observe(task: SuiteTask, judged: BenchPlay) -> EpisodeObservation:
             kind = "wrong_tool"
         step = WrongStep(kind=kind if names else "needless_call", message=at, tool=tool, detail=judged.error)
     return EpisodeObservation(
-        episode=f"{task.id}#{judged.trial}" if judged.trial else task.id,
+        episode=judged.episode,
         task=task.id,
         environment=task.category,
         passed=judged.passed,
