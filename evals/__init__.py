@@ -1,5 +1,6 @@
 """Evaluation of models on tasks: episodes on live environments, scores with intervals, difficulty by solvers."""
 
+from trajsmith.evals.attribution import Attribution, RoundRows, attribute_gains, count_shares
 from trajsmith.evals.bench import PLAYS, BenchPlay
 from trajsmith.evals.benchmarks import BENCHMARKS, Benchmark, BenchmarkName
 from trajsmith.evals.causes import FailedTrace, read_traces, summarize_causes
@@ -19,6 +20,7 @@ from trajsmith.evals.leaderboard import (
     read_bench_results,
     render_leaderboard,
 )
+from trajsmith.evals.observations import EpisodeObservation, list_groups
 from trajsmith.evals.readings import AmbiguousTask, TaskReading, find_ambiguous_tasks
 from trajsmith.evals.scores import Score, compute_wilson_interval, score_episodes
 from trajsmith.evals.solvers import ModelSolver, ScriptedSolver, Solver, attempt_task
@@ -33,28 +35,34 @@ __all__ = [
     "UNAVAILABLE",
     "UNMEASURED",
     "AmbiguousTask",
+    "Attribution",
     "BenchPlay",
     "Benchmark",
     "BenchmarkName",
     "Episode",
+    "EpisodeObservation",
     "EvalContext",
     "EvalSettings",
     "FailedTrace",
     "ModelSolver",
     "PlayedEpisode",
+    "RoundRows",
     "Score",
     "ScriptedSolver",
     "Solver",
     "TaskDifficulty",
     "TaskReading",
     "attempt_task",
+    "attribute_gains",
     "build_leaderboard",
     "compute_wilson_interval",
+    "count_shares",
     "evaluate",
     "export_bfcl",
     "find_ambiguous_tasks",
     "format_cell",
     "is_evaluation",
+    "list_groups",
     "measure_difficulty",
     "play_episode",
     "read_attempts",
