@@ -104,7 +104,8 @@ def describe(category: str, task: Any) -> dict[str, Any]:
         "tools": [tool.openai_schema for tool in environment.get_tools()],
         "gold": calls,
         "says": list(criteria.communicate_info or ()) if criteria else [],
-        "judged": bool(criteria) and "NL_ASSERTION" in {one.value for one in criteria.reward_basis},
+        "judged": bool(criteria and criteria.nl_assertions)
+        and "NL_ASSERTION" in {one.value for one in criteria.reward_basis},
     }
 
 

@@ -7,6 +7,8 @@ The first part needs no τ²-bench. The second part runs where its requirements 
 import json
 import os
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -253,6 +255,58 @@ async def test_tau2_executes_calls_of_a_model_and_a_model_as_user_gets_its_promp
     assert [step[0].name for turn in play.steps for step in turn] == ["create_task"]
     assert play.error == "" and "<scenario>" in heard[0].messages[0].content
     assert [one.role for one in play.messages] == ["assistant", "user", "assistant", "tool", "assistant", "user"]
+
+
+class RolesServer(BaseHTTPRequestHandler):
+    """An endpoint that is agent, user or judge, by the prompt that it gets."""
+
+    def do_GET(self):
+        self._send({"data": [{"id": name} for name in "auj"]})
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = str(body["messages"][0]["content"])
+        role = "user" if "<scenario>" in prompt else "judge" if "expectedOutcome" in prompt else "agent"
+        self.server.roles[role] = self.server.roles.get(role, 0) + 1
+        results = [{"expectedOutcome": "x", "reasoning": "y", "metExpectation": True}]
+        text = {"user": "###STOP###", "agent": "Anything else?", "judge": json.dumps({"results": results})}[role]
+        message = {"role": "assistant", "content": f"```json\n{text}\n```" if role == "judge" else text}
+        usage = {"prompt_tokens": 1, "completion_tokens": 3, "total_tokens": 4}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        self._send({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
+
+    def _send(self, body):
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@needs_tau2
+def test_endpoints_are_agent_user_and_judge_of_retail(tmp_path):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RolesServer)
+    server.roles = {}
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    arguments = ["bench", "tau2", "--path", str(CHECKOUT), "--environment", str(ENVIRONMENT), "--category", "retail"]
+    arguments += ["--model", "a", "--base-url", url, "--limit", "3", "--out", str(tmp_path)]
+    judge = ["--user", "u", "--user-base-url", url, "--judge", "j", "--judge-base-url", url]
+    result = CliRunner().invoke(app, [*arguments, *judge])
+    server.shutdown()
+    server.server_close()
+    assert result.exit_code == 0, result.output
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert (results["user"], results["judge"]) == ("u", "j")
+    plays = list(read_entries(tmp_path / "plays.jsonl", BenchPlay))
+    assert {(play.error, play.play.undecided) for play in plays} == {("db", "")}, (
+        "the judge is content, the state is not"
+    )
+    assert server.roles["user"] >= 3 and server.roles["judge"] >= 1
 
 
 def test_plays_of_an_earlier_version_are_read(tmp_path):

@@ -194,8 +194,12 @@ def test_diagnose_asks_a_model_once_and_shows_what_stands(tmp_path, server):
 
 def test_wrong_input_of_a_reader_is_one_line(tmp_path):
     folder = write_bench(tmp_path / "bench")
-    with pytest.raises(InputError, match="--base-url is the endpoint of --model"):
-        CliRunner().invoke(
-            app, ["diagnose", str(folder), "--out", str(tmp_path / "why"), "--base-url", "http://x"],
-            standalone_mode=False, catch_exceptions=False,
-        )  # fmt: skip
+    for options, text in [
+        (["--base-url", "http://x"], "--base-url is the endpoint of --model"),
+        (["--model", "a\udc80"], "a model's name has printable letters only"),
+    ]:
+        with pytest.raises(InputError, match=text):
+            CliRunner().invoke(
+                app, ["diagnose", str(folder), "--out", str(tmp_path / "why"), *options],
+                standalone_mode=False, catch_exceptions=False,
+            )  # fmt: skip

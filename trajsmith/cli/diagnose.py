@@ -36,6 +36,8 @@ def diagnose(
 
     if base_url and not model:
         raise InputError("--base-url is the endpoint of --model: name the model, too")
+    if not model.isprintable():
+        raise InputError(f"--model {model!a}: a model's name has printable letters only")
     diagnosis = diagnose_folders(evaluation, against)
     if model:
         ensure_writable(target / "diagnosis.html", make=True)
