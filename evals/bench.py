@@ -10,9 +10,9 @@ import orjson
 
 from trajsmith.evals.evaluate import await_all
 from trajsmith.evals.observations import OBSERVATIONS, EpisodeObservation, write_observations
-from trajsmith.evals.scores import compute_wilson_interval
-from trajsmith.evals.suites.players import SuitePlay, SuitePlayer
-from trajsmith.evals.suites.suite import Suite, SuiteTask
+from trajsmith.evals.scores import bootstrap_interval, compute_pass_hat_k, compute_wilson_interval
+from trajsmith.evals.suites.players import SuitePlayer
+from trajsmith.evals.suites.suite import AnySuite, ConversationSuite, SuitePlay, SuiteTask
 from trajsmith.evals.wrong_steps import WrongStep
 from trajsmith.records import (
     AppendFile,
@@ -28,15 +28,26 @@ from trajsmith.records import (
 PLAYS, QUESTION, RESULTS = "plays.jsonl", "question.json", "results.json"
 
 
+UNDECIDED = "checker_raised"
+"""Error of a play on which the suite's checker came to no verdict."""
+
+
 class BenchPlay(FrozenModel):
-    """One judged task."""
+    """One judged play of a task."""
 
     task: str
     category: str
+    trial: int = 0
+    """Number of the play of this task, from 0."""
     passed: bool | None
-    """None if the model's server failed."""
+    """None if the model's server failed, or the suite's checker broke."""
     error: str = ""
     play: SuitePlay
+
+    @property
+    def episode(self) -> str:
+        """Return the id of the play in a diagnosis."""
+        return f"{self.task}#{self.trial}" if self.trial else self.task
 
 
 class CategoryScore(FrozenModel):
@@ -44,24 +55,28 @@ class CategoryScore(FrozenModel):
 
     category: str
     tasks: int
+    """Plays, where tasks were played several times."""
     passed: int
     unscored: int
     pass1: float
     low: float
     high: float
-    """95 % interval (Wilson)."""
+    """95 % interval: Wilson's, or by drawing tasks with replacement where tasks were played several times."""
+    pass_k: dict[int, float] = {}
+    """k to the chance that k plays of one task all pass (τ-bench's pass^k)."""
     tokens: float
     errors: dict[str, int]
 
 
 async def run_suite(
-    suite: Suite,
+    suite: AnySuite,
     tasks: Sequence[SuiteTask],
     player: SuitePlayer,
     out: Path,
     question: dict[str, str],
     concurrency: int = 8,
     over: Callable[[], None] = lambda: None,
+    trials: int = 1,
 ) -> list[CategoryScore]:
     """Play what is not in `out` yet, judge it by the suite's checker, and write scores and observations.
 
@@ -72,46 +87,51 @@ async def run_suite(
         out: Folder of the results.
         question: Suite, version and model that the results belong to.
         concurrency: Tasks at a time.
-        over: Called after each task that is over.
+        over: Called after each play that is over.
+        trials: Plays of each task.
 
     Raises:
         InputError: The folder holds results of something else.
         RunError: The results cannot be written, or the suite ended.
     """
     _check_question(out, question)
-    done = {one.task: one for one in read_entries(out / PLAYS, BenchPlay) if one.passed is not None}
+    done = {(one.task, one.trial): one for one in read_entries(out / PLAYS, BenchPlay) if one.passed is not None}
     gate = asyncio.Semaphore(concurrency)
 
-    async def one(task: SuiteTask, file: AppendFile, number: int) -> None:
+    async def one(task: SuiteTask, trial: int, file: AppendFile, number: int) -> None:
         async with gate:
-            judged = await _judge(suite, task, player, f"{number}")
+            judged = await _judge(suite, task, trial, player, f"{number}")
         file.append(judged.model_dump_json().encode() + b"\n")
-        done[task.id] = judged
+        done[task.id, trial] = judged
         over()
 
     with AppendFile(out / PLAYS, lock=True) as file:
         file.cut_torn_line()
-        missing = [task for task in tasks if task.id not in done]
-        for _ in range(len(tasks) - len(missing)):
+        wanted = [(task, trial) for trial in range(trials) for task in tasks]
+        missing = [(task, trial) for task, trial in wanted if (task.id, trial) not in done]
+        for _ in range(len(wanted) - len(missing)):
             over()
-        await await_all(one(task, file, number) for number, task in enumerate(missing))
-    plays = [done[task.id] for task in tasks]
-    write_observations(out / OBSERVATIONS, map(_observe, tasks, plays))
+        await await_all(one(task, trial, file, number) for number, (task, trial) in enumerate(missing))
+    plays = [done[task.id, trial] for task, trial in wanted]
+    write_observations(out / OBSERVATIONS, (_observe(task, done[task.id, trial]) for task, trial in wanted))
     scores = score_plays(plays)
-    results = question | {"scores": [score.model_dump() for score in scores]}
+    results = question | {"scores": [score.model_dump(mode="json") for score in scores]}
     write_whole_file(out / RESULTS, orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return scores
 
 
-async def _judge(suite: Suite, task: SuiteTask, player: SuitePlayer, run: str) -> BenchPlay:
+async def _judge(suite: AnySuite, task: SuiteTask, trial: int, player: SuitePlayer, run: str) -> BenchPlay:
     try:
-        play = await player(suite, task, run)
+        play = await player(suite, task, run, trial)
     except ModelFault as fault:
-        return BenchPlay(
-            task=task.id, category=task.category, passed=None, error=f"model_{fault.kind}", play=SuitePlay(steps=())
-        )
-    error = play.error or await suite.check(task, run, play.steps)
-    return BenchPlay(task=task.id, category=task.category, passed=not error, error=error, play=play)
+        play = SuitePlay(steps=(), undecided=str(fault))
+        error = f"model_{fault.kind}"
+    else:
+        error = UNDECIDED if play.undecided else play.error
+        if not error and not isinstance(suite, ConversationSuite):
+            error = await suite.check(task, run, play.steps)
+    passed = None if play.undecided else not error
+    return BenchPlay(task=task.id, category=task.category, trial=trial, passed=passed, error=error, play=play)
 
 
 def _check_question(out: Path, question: dict[str, str]) -> None:
@@ -135,7 +155,13 @@ def score_plays(plays: Sequence[BenchPlay]) -> list[CategoryScore]:
 def _score(category: str, plays: Sequence[BenchPlay]) -> CategoryScore:
     scored = [one for one in plays if one.passed is not None]
     passed = sum(one.passed is True for one in scored)
+    outcomes: dict[str, list[bool]] = defaultdict(list)
+    for one in scored:
+        outcomes[one.task].append(one.passed is True)
+    most = max(map(len, outcomes.values()), default=0)
     low, high = compute_wilson_interval(passed, len(scored))
+    if most > 1:
+        low, high = bootstrap_interval([sum(plays) / len(plays) for plays in outcomes.values()])
     errors: dict[str, int] = defaultdict(int)
     for one in plays:
         if one.error:
@@ -148,9 +174,16 @@ def _score(category: str, plays: Sequence[BenchPlay]) -> CategoryScore:
         pass1=round(passed / max(1, len(scored)), 4),
         low=round(low, 4),
         high=round(high, 4),
+        pass_k={k: _compute_pass_k(list(outcomes.values()), k) for k in range(2, most + 1)},
         tokens=round(sum(one.play.tokens for one in plays) / max(1, len(plays)), 1),
         errors=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
     )
+
+
+def _compute_pass_k(outcomes: Sequence[Sequence[bool]], k: int) -> float:
+    """Return pass^k over the tasks that were played k times."""
+    chances = [compute_pass_hat_k(sum(plays), len(plays), k) for plays in outcomes if len(plays) >= k]
+    return round(sum(chances) / len(chances), 4)
 
 
 def _observe(task: SuiteTask, judged: BenchPlay) -> EpisodeObservation:
@@ -173,7 +206,7 @@ def _observe(task: SuiteTask, judged: BenchPlay) -> EpisodeObservation:
             kind = "wrong_tool"
         step = WrongStep(kind=kind if names else "needless_call", message=at, tool=tool, detail=judged.error)
     return EpisodeObservation(
-        episode=task.id,
+        episode=judged.episode,
         task=task.id,
         environment=task.category,
         passed=judged.passed,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from trajsmith.evals.causes import CauseFinding
 from trajsmith.evals.observations import EpisodeObservation
 from trajsmith.evals.scores import compute_wilson_interval
 from trajsmith.evals.weak_groups import FALSE_DISCOVERIES, GroupSelection, WeakGroup, select_weak_groups
@@ -126,6 +127,12 @@ class Diagnosis(FrozenModel):
     steps: tuple[StepFinding, ...] = ()
     errors: dict[str, int] = {}
     comparisons: tuple[Comparison, ...] = ()
+    reader: str = ""
+    """Model that read failed conversations."""
+    causes: tuple[CauseFinding, ...] = ()
+    """What it named, each confirmed or refuted by execution."""
+    unread: dict[str, int] = {}
+    """Conversations that it gave no usable answer on, by kind of fault."""
 
     @property
     def named(self) -> tuple[GroupFinding, ...]:

@@ -87,13 +87,14 @@ def _compare_group(dimension: str, name: str, tasks: Sequence[str], arms: Sequen
         tasks=len(tasks),
         before=_mean([before[task] for task in tasks]),
         after=_mean([after[task] for task in tasks]),
-        gain=_change([after[task] - before[task] for task in tasks]),
+        gain=compute_change([after[task] - before[task] for task in tasks]),
         control=None if control is None else _mean([control[task] for task in tasks]),
-        advantage=None if control is None else _change([after[task] - control[task] for task in tasks]),
+        advantage=None if control is None else compute_change([after[task] - control[task] for task in tasks]),
     )
 
 
-def _change(differences: Sequence[float]) -> Change:
+def compute_change(differences: Sequence[float]) -> Change:
+    """Return the mean of paired differences of passing, each 1, 0 or -1, with its interval."""
     total = len(differences)
     better, worse = (sum(one == sign for one in differences) for sign in (1.0, -1.0))
     up, down = (better + 1) / (total + 2), (worse + 1) / (total + 2)

@@ -120,11 +120,11 @@ def main() -> None:
                     answer = list(tasks[category].values())
                 else:
                     work = execute if kind == "execute" else check
-                    answer = work(tasks[category][question["id"]], category, question["run"], question["calls"])
-            reply = {"answer": answer}
+                    answer = work(tasks[category][question["task"]], category, question["run"], question["calls"])
+            reply: dict[str, Any] = {"answer": answer}
         except Exception as error:  # noqa: BLE001 - whatever their code raises is the answer to this line
             reply = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(reply, default=str) + "\n")
+        answers.write(json.dumps({"id": question["id"]} | reply, default=str) + "\n")
         answers.flush()
 
 

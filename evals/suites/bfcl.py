@@ -2,15 +2,12 @@
 
 import ast
 import asyncio
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from trajsmith.evals.suites.suite import SUITES, CallRecord, SuiteTask
+from trajsmith.evals.suites.worker_process import CACHE, WorkerProcess, make_environment
 from trajsmith.records import InputError, JsonObject, Message, RunError
 
 VERSION = "2026.3.23"
@@ -19,10 +16,7 @@ NEEDS = (
     "pydantic", "beautifulsoup4", "html2text", "filelock", "networkx",
 )  # fmt: skip
 """What its data and checker import; the model clients that its wheel asks for are left out."""
-CACHE = Path("~/.cache/trajsmith/benchmarks").expanduser() / f"bfcl-eval-{VERSION}"
 WORKER = Path(__file__).with_name("_bfcl_worker.py")
-LINE_LIMIT = 1 << 28
-"""Bytes of one answer: all tasks of a category."""
 TYPES = {"dict": "object", "float": "number", "tuple": "array", "HashMap": "object", "ArrayList": "array"}
 """Types of BFCL's functions that JSON Schema calls otherwise."""
 JSON_TYPES = frozenset({"object", "number", "integer", "string", "boolean", "array", "null"})
@@ -40,49 +34,40 @@ class Bfcl:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self._process: asyncio.subprocess.Process | None = None
-        self._lock = asyncio.Lock()
+        self._worker: WorkerProcess | None = None
         self._dotted: dict[tuple[str, str], str] = {}
         """Task and function name as models are shown it to BFCL's own."""
 
-    async def open(self, environment: Path | None) -> None:
+    async def open(self, environment: Path | None, path: Path | None) -> None:
         """Start the worker.
 
         Raises:
             InputError: The package is missing in `environment`, of another version, or cannot be installed.
         """
-        python = (environment or CACHE) / "bin" / "python"
-        if environment is None and not (CACHE / ".installed").is_file():
-            await asyncio.to_thread(_install)
+        if path is not None:
+            raise InputError("bfcl takes no --path: its data is in its package")
+        if environment is None:
+            installs = (("--no-deps", f"bfcl-eval=={VERSION}"), NEEDS)
+            environment = CACHE / f"bfcl-eval-{VERSION}"
+            await asyncio.to_thread(make_environment, environment, installs, f"bfcl-eval {VERSION}")
+        python = environment / "bin" / "python"
         if not python.is_file():
             raise InputError(f"{environment} is no virtual environment: make one with `make .integrations/.bfcl`")
-        pipe = asyncio.subprocess.PIPE
-        self._process = await asyncio.create_subprocess_exec(
-            str(python), "-I", str(WORKER), stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=LINE_LIMIT
-        )
+        self._worker = await WorkerProcess.start("bfcl-eval", python, WORKER)
         try:
             version = await self._ask(kind="version")
         except RunError as error:
-            raise InputError(f"{python.parent.parent} has no bfcl-eval: install bfcl-eval=={VERSION} there") from error
+            raise InputError(f"{environment} has no bfcl-eval: install bfcl-eval=={VERSION} there") from error
         if version != VERSION:
             raise InputError(
-                f"{python.parent.parent} has bfcl-eval {version}, and results are those of {VERSION}: name another "
+                f"{environment} has bfcl-eval {version}, and results are those of {VERSION}: name another "
                 "environment, or leave --environment out"
             )
 
     async def _ask(self, **question: Any) -> Any:
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+        if self._worker is None:
             raise RunError("the benchmark is not open")
-        async with self._lock:
-            self._process.stdin.write(orjson.dumps(question, option=orjson.OPT_APPEND_NEWLINE))
-            await self._process.stdin.drain()
-            line = await self._process.stdout.readline()
-        if not line:
-            raise RunError("bfcl-eval ended unexpectedly: give the same command again; finished tasks are stored")
-        reply = orjson.loads(line)
-        if "error" in reply:
-            raise RunError(f"bfcl-eval: {reply['error']}")
-        return reply["answer"]
+        return await self._worker.ask(question)
 
     async def load_tasks(self, category: str) -> list[SuiteTask]:
         """Return the tasks of a category."""
@@ -114,7 +99,7 @@ class Bfcl:
         texts = [_write_call(call) if call.name in allowed and _is_plain(call) else "" for call in calls]
         results = iter(
             await self._ask(
-                kind="execute", category=task.category, id=task.id, run=run, calls=[text for text in texts if text]
+                kind="execute", category=task.category, task=task.id, run=run, calls=[text for text in texts if text]
             )
         )
         return [
@@ -134,32 +119,14 @@ class Bfcl:
         else:
             called = [call for turn in steps for step in turn for call in step]
             calls = [{self._dotted.get((task.id, call.name), call.name): call.arguments} for call in called]
-        verdict = await self._ask(kind="check", category=task.category, id=task.id, run=run, calls=calls)
+        verdict = await self._ask(kind="check", category=task.category, task=task.id, run=run, calls=calls)
         return "" if verdict["valid"] else str(verdict.get("error_type", "invalid"))
 
     async def close(self) -> None:
         """Stop the worker."""
-        process, self._process = self._process, None
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
-            await process.wait()
-
-
-def _install() -> None:
-    """Make the environment of `bfcl-eval` in the user's cache."""
-    python = str(CACHE / "bin" / "python")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    commands = (
-        [sys.executable, "-m", "venv", str(CACHE)],
-        [*pip, "--no-deps", f"bfcl-eval=={VERSION}"],
-        [*pip, *NEEDS],
-    )
-    for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise InputError(f"bfcl-eval {VERSION} cannot be installed into {CACHE}: {reason}; or use --environment")
-    (CACHE / ".installed").touch()
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.close()
 
 
 def _convert_schema(schema: Any) -> Any:

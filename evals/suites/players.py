@@ -4,9 +4,9 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from trajsmith.evals.suites.suite import CallRecord, Suite, SuiteTask
+from trajsmith.evals.suites.suite import CallRecord, CallSuite, SuitePlay, SuiteTask
 from trajsmith.models import ChatModel, ChatRequest
-from trajsmith.records import FrozenModel, JsonObject, Message, derive_seed
+from trajsmith.records import JsonObject, Message, derive_seed
 
 MAX_STEPS = 20
 """Messages of a model in one turn; BFCL ends a turn there, too."""
@@ -15,35 +15,26 @@ BASELINES = (GOLD, REFUSE, RANDOM)
 """Scripted players."""
 
 
-class SuitePlay(FrozenModel):
-    """One played task, before it is judged."""
-
-    steps: tuple[tuple[tuple[CallRecord, ...], ...], ...]
-    """Per turn the steps of calls."""
-    messages: tuple[Message, ...] = ()
-    tokens: int = 0
-    error: str = ""
-    """What ended it before its end."""
-
-
-SuitePlayer = Callable[[Suite, SuiteTask, str], Awaitable[SuitePlay]]
+SuitePlayer = Callable[[Any, SuiteTask, str, int], Awaitable[SuitePlay]]
+"""Plays a task of a suite, under the name of a run, for the n-th time."""
 
 
 def build_baseline(name: str, seed: int = 0) -> SuitePlayer:
     """Return a scripted player: `gold` makes the calls that the suite holds for right, `refuse` none, `random` any."""
 
-    async def play(suite: Suite, task: SuiteTask, run: str) -> SuitePlay:
+    async def play(suite: CallSuite, task: SuiteTask, run: str, trial: int) -> SuitePlay:
         if name == GOLD and task.gold is not None:
             return SuitePlay(steps=task.gold)
         if name == REFUSE or not task.tools:
             return SuitePlay(steps=tuple(() for _ in task.turns))
-        rng = random.Random(derive_seed(seed, task.id))
-        return SuitePlay(steps=tuple(((_draw_call(rng, task.tools),),) for _ in task.turns))
+        rng = random.Random(derive_seed(seed, task.id, *[trial] * bool(trial)))
+        return SuitePlay(steps=tuple(((draw_call(rng, task.tools),),) for _ in task.turns))
 
     return play
 
 
-def _draw_call(rng: random.Random, tools: Sequence[JsonObject]) -> CallRecord:
+def draw_call(rng: random.Random, tools: Sequence[JsonObject]) -> CallRecord:
+    """Return a call of any tool with values of the right types."""
     function = rng.choice(tools)["function"]
     schema = function["parameters"]
     values = {name: _draw_value(rng, part) for name, part in schema.get("properties", {}).items()}
@@ -63,7 +54,7 @@ def _draw_value(rng: random.Random, schema: JsonObject) -> Any:
 def build_model_player(model: ChatModel, temperature: float = 0.0, max_tokens: int = 1024) -> SuitePlayer:
     """Return a player that asks a model; a call whose arguments are no JSON object ends the task."""
 
-    async def play(suite: Suite, task: SuiteTask, run: str) -> SuitePlay:
+    async def play(suite: CallSuite, task: SuiteTask, run: str, trial: int) -> SuitePlay:
         messages: list[Message] = []
         turns: list[tuple[tuple[CallRecord, ...], ...]] = []
         tokens = 0
@@ -75,7 +66,7 @@ def build_model_player(model: ChatModel, temperature: float = 0.0, max_tokens: i
             for _ in range(MAX_STEPS):
                 request = ChatRequest(
                     messages=tuple(messages), tools=tuple(tools), temperature=temperature, max_tokens=max_tokens,
-                    purpose="agent", record=task.id,
+                    seed=trial or None, purpose="agent", record=task.id,
                 )  # fmt: skip
                 reply = await model.complete(request)
                 tokens += reply.usage.completion_tokens

@@ -1,6 +1,7 @@
 """A public benchmark by its own checker: gold passes, refusing and guessing do not, and a stopped run goes on."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from trajsmith.models import CallableModel, ChatReply
 from trajsmith.records import FunctionCall, InputError, Message, ModelFault, RunError, ToolCall
 from trajsmith.records.journal import read_entries
 
-BFCL = Path(__file__).parents[2] / ".integrations" / "bfcl"
+BFCL = Path(os.environ.get("BFCL_ENVIRONMENT", Path(__file__).parents[2] / ".integrations" / "bfcl"))
 needs_bfcl = pytest.mark.skipif(not BFCL.is_dir(), reason="needs `make .integrations/.bfcl`")
 QUESTION = {"suite": "sums", "version": "1", "model": "m"}
 
@@ -128,7 +129,7 @@ async def test_a_package_of_another_version_is_refused(monkeypatch):
     monkeypatch.setattr(bfcl, "VERSION", "1999.1.1")
     suite = bfcl.Bfcl()
     with pytest.raises(InputError, match=r"has bfcl-eval 2026.3.23, and results are those of 1999.1.1"):
-        await suite.open(BFCL)
+        await suite.open(BFCL, None)
     await suite.close()
     with pytest.raises(RunError, match="not open"):
         await suite.load_tasks("simple_python")

@@ -117,7 +117,7 @@ def test_a_run_is_diagnosed_and_what_is_none_is_refused(tmp_path):
     from trajsmith import run
     from trajsmith.cli.app import app
     from trajsmith.evals.observations import observe_episode
-    from trajsmith.pipeline.diagnosis import _read_run, read_diagnosis
+    from trajsmith.pipeline.diagnosis import _read_run, load_failed_traces, read_diagnosis
     from trajsmith.records import InputError
 
     config = {
@@ -143,6 +143,11 @@ def test_a_run_is_diagnosed_and_what_is_none_is_refused(tmp_path):
     }
     named = {kind for kind, found in steps.items() if found.count(renamed.get(kind, kind)) > len(found) / 2}
     assert len(steps) >= 10 and len(named) >= len(steps) - 1, steps
+
+    traces = load_failed_traces(tmp_path / "run", 6)
+    assert len(traces) == 6 and all(trace.messages[0].role == "system" for trace in traces)
+    called = {trace.step.tool for trace in traces if trace.step is not None and trace.step.tool}
+    assert called <= {tool for trace in traces for tool in trace.tools}, "tools of steps and of prompts have one form"
 
     result = CliRunner().invoke(app, ["diagnose", str(tmp_path / "run"), "--out", str(tmp_path / "why")])
     assert result.exit_code == 0 and "too few" in result.output, result.output

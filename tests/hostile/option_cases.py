@@ -64,6 +64,7 @@ GOOD = {
     "eval": ["line.yaml"],
     "arena": ["line.yaml"],
     "diagnose": ["done", "--out", "diagnosis"],
+    "leaderboard": ["missing", "--out", "scores.md"],
     "merge": ["done", "--out", "merged"],
     "plan": ["done", "--count", "1000"],
     "calibrate": ["done", "--solver", "scripted:0.1", "--runs", "2"],
@@ -98,7 +99,7 @@ MOST = 700
 """Cases with --full, of more than twice as many."""
 LEFT_OUT = {"env serve", "task serve", "env probe", "models fetch-demo", "bench"}
 """Commands that wait for clients, look only at the machine, or fetch from a package index."""
-OUTPUTS = {"--html", "--json", "--out", "target"}
+OUTPUTS = {"--bfcl", "--html", "--json", "--out", "target"}
 GROWS = {"resume", "sample", "ground", "tasks", "vary", "play", "verify", "export", "report"}
 
 

@@ -118,6 +118,11 @@ def test_the_weak_group_gains_and_the_control_arm_does_not(killed):
     assert "stopped: round 2" in again.stdout
     page = (folder.out / "arena.html").read_text()
     assert "bank.pay_payee" in page and "weak groups" in page
+    attribution = folder.results()["attribution"]
+    assert "too little to say which rows moved which tasks: 1 of at least 3 rounds" in attribution["says"]
+    shares = {(one["dimension"], one["name"]): one["differences"] for one in attribution["shares"]}
+    assert shares["tool", "bank.pay_payee"][0] > 0.2, "targeted rows have more of the weak tool"
+    assert attribution["says"] in again.stdout.replace("\n", " ") and attribution["says"] in page
 
 
 def test_both_arms_have_as_many_rows_and_none_repeats_an_evaluated_task(killed):

@@ -25,6 +25,7 @@ from trajsmith.cli import (
     filter_run,
     graph,
     import_traces,
+    leaderboard,
     merge,
     models,
     plan,
@@ -82,6 +83,7 @@ app.command(name="eval")(train.evaluate)
 app.command()(calibrate.calibrate)
 app.command()(diagnose.diagnose)
 app.command()(bench.bench)
+app.command()(leaderboard.leaderboard)
 app.command()(arena.arena)
 
 

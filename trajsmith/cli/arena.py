@@ -51,6 +51,14 @@ def arena(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False) ->
                 cells += [f"{100 * group.control:.1f}", _format_change(group.advantage)]
             table.add_row(str(each.number), f"{group.dimension} {group.name}".strip(), str(group.tasks), *cells)
     out.print(table)
+    if report.attribution is not None:
+        print_line(f"rows: {report.attribution.says}")
+        for one in report.attribution.effects:
+            rivals = f" (or {', '.join(one.alike[:4])})" if one.alike else ""
+            points = f"{100 * one.effect:+.1f} points ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
+            print_line(
+                f"{one.dimension} {one.rows}{rivals}, 10 % more rows: {one.group_dimension} {one.group} {points}"
+            )
     if report.stopped:
         print_line(f"stopped: {report.stopped}")
     print_line(f"model: {report.model}")

@@ -9,8 +9,25 @@ from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.records import RunError
 
 
+def list_suites(wanted: bool) -> None:
+    """Print the benchmarks that can be played, and those that cannot with the reason, and end the command."""
+    if not wanted:
+        return
+    from rich.table import Column, Table
+
+    from trajsmith.evals import SUITES, UNAVAILABLE
+
+    table = Table("benchmark", Column("categories", overflow="fold"), box=None, pad_edge=False)
+    for source in SUITES.sources():
+        table.add_row(source.name, ", ".join(SUITES.get(source.name).categories))
+    for name, reason in UNAVAILABLE.items():
+        table.add_row(name, f"cannot be played: {reason}")
+    out.print(table)
+    raise typer.Exit
+
+
 def bench(
-    suite: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark: bfcl.")],
+    suite: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark, one of --list: bfcl, tau2.")],
     model: Annotated[
         str, typer.Option("--model", help="gold, refuse or random; a model's folder; or its name at --base-url.")
     ],
@@ -20,15 +37,31 @@ def bench(
         list[str] | None, typer.Option("--category", help="Only these; may be repeated, or separated by commas.")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks of each category, at most.")] = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Plays of each task; several give pass^k.")] = 1,
+    user: Annotated[
+        str, typer.Option("--user", help="Model that plays the user of conversations; our scripted user if unset.")
+    ] = "",
+    user_base_url: Annotated[str, typer.Option("--user-base-url", help="Endpoint of the user's model.")] = "",
+    judge: Annotated[
+        str, typer.Option("--judge", help="Model for the benchmark's own judge; none leaves its part out.")
+    ] = "",
+    judge_base_url: Annotated[str, typer.Option("--judge-base-url", help="Endpoint of the judge.")] = "",
+    path: Annotated[
+        Path | None, typer.Option("--path", help="Checkout of the benchmark (tau2), which no package holds.")
+    ] = None,
     environment: Annotated[
         Path | None, typer.Option("--environment", help="Virtual environment that has the benchmark's package.")
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Tasks at a time.")] = 8,
+    listed: Annotated[
+        bool, typer.Option("--list", is_eager=True, callback=list_suites, help="List the benchmarks, and end.")
+    ] = False,
 ) -> None:
     """Play a public benchmark with a model; stopped, the same command goes on.
 
     The benchmark's package is installed into an environment of its own. For example:
-    trajsmith bench bfcl --model gold --category multi_turn_base --out runs/bfcl-gold
+    trajsmith bench bfcl --model gold --category multi_turn_base --out runs/bfcl-gold;
+    trajsmith bench tau2 --path ../tau2-bench --model gold --category airline --out runs/tau2-gold
     """
     from rich.table import Table
 
@@ -37,18 +70,22 @@ def bench(
 
     config = BenchConfig(
         suite=suite, model=model, base_url=base_url, categories=join_categories(categories or []), limit=limit,
-        out=target, environment=environment, concurrency=concurrency,
+        trials=trials, user=user, user_base_url=user_base_url, judge=judge, judge_base_url=judge_base_url,
+        out=target, environment=environment, path=path, concurrency=concurrency,
     )  # fmt: skip
     try:
         with open_progress() as progress:
             scores = run_async(run_bench(config, progress))
     except KeyboardInterrupt as stop:
         raise RunError("stopped; finished tasks are stored, the same command continues") from stop
-    table = Table("category", "tasks", "passed", "pass@1", "95 %", "tokens", "errors")
+    powers = [f"pass^{k}" for k in scores[0].pass_k]
+    table = Table("category", "plays" if powers else "tasks", "passed", "pass@1", "95 %", *powers, "tokens", "errors")
     for score in scores:
         errors = ", ".join(f"{name} {number}" for name, number in list(score.errors.items())[:3])
         interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
         share, passed = f"{100 * score.pass1:.1f}", str(score.passed)
-        table.add_row(score.category, str(score.tasks), passed, share, interval, f"{score.tokens:.0f}", errors)
+        chances = [f"{100 * score.pass_k[k]:.1f}" if k in score.pass_k else "" for k in scores[0].pass_k]
+        tokens = f"{score.tokens:.0f}"
+        table.add_row(score.category, str(score.tasks), passed, share, interval, *chances, tokens, errors)
     out.print(table)
     print_line(f"results: {target / 'results.json'}; what went wrong: trajsmith diagnose {target} --out DIR")

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from trajsmith.cli.console import out, print_line
+from trajsmith.cli.console import out, print_line, run_async
+from trajsmith.records import InputError, ensure_writable
 
 
 def diagnose(
@@ -16,17 +17,33 @@ def diagnose(
     against: Annotated[
         Path | None, typer.Option("--against", help="Earlier evaluation, to see which groups changed.")
     ] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="Model that reads failed conversations: a folder, or a name at --base-url.")
+    ] = "",
+    base_url: Annotated[str, typer.Option("--base-url", help="OpenAI-compatible endpoint of that model.")] = "",
+    traces: Annotated[int, typer.Option("--traces", min=1, help="Failed conversations that it reads, at most.")] = 40,
 ) -> None:
     """Find the groups of tasks in which a model fails more often than chance explains, with the first wrong steps.
 
     Groups are environments, tools, pairs of consecutive tools, skills, variants and lengths. A group is named only if
-    the other named groups do not explain its failures. For example: trajsmith diagnose runs/eval-qwen --out runs/why
+    the other named groups do not explain its failures. With --model, a model also reads failed conversations and names
+    causes, which execution confirms or refutes. For example: trajsmith diagnose runs/eval-qwen --out runs/why
     """
     from rich.table import Table
 
-    from trajsmith.pipeline.diagnosis import diagnose_folders, write_diagnosis, write_plan
+    from trajsmith.pipeline.diagnosis import CauseSettings, add_causes, diagnose_folders, write_diagnosis, write_plan
+    from trajsmith.pipeline.progress import open_progress
 
+    if base_url and not model:
+        raise InputError("--base-url is the endpoint of --model: name the model, too")
+    if not model.isprintable():
+        raise InputError(f"--model {model!a}: a model's name has printable letters only")
     diagnosis = diagnose_folders(evaluation, against)
+    if model:
+        ensure_writable(target / "diagnosis.html", make=True)
+        settings = CauseSettings(model=model, base_url=base_url, traces=traces)
+        with open_progress() as progress:
+            diagnosis = run_async(add_causes(diagnosis, evaluation, target, settings, progress))
     page = write_diagnosis(diagnosis, target)
     print_line(diagnosis.says)
     if diagnosis.named:
@@ -42,6 +59,10 @@ def diagnose(
         print_line(f"{row.verdict}: {row.dimension} {row.name}: {100 * row.before:.0f} % to {100 * row.after:.0f} %")
     if diagnosis.against and not changed:
         print_line(f"no group differs from {diagnosis.against} more than chance explains")
+    for cause in diagnosis.causes:
+        where = f" at {cause.tool}" if cause.tool else ""
+        shares = f"{cause.confirmed} confirmed, {cause.refuted} refuted, {cause.undecided} undecided"
+        print_line(f"{cause.verdict}: {cause.kind}{where}, named {cause.readings} times: {shares}")
     plan = write_plan(diagnosis, evaluation, target)
     if plan is not None:
         print_line(f"make data for these groups: trajsmith run CONFIG --plan {plan}")

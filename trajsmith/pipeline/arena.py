@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from trajsmith.evals.diagnosis import LEAST_EPISODES, LEAST_FAILED, Diagnosis
 from trajsmith.evals.plans import build_plan
 from trajsmith.evals.round_comparison import WEAK, GroupChange, compare_round
+from trajsmith.pipeline.arena_attribution import attribute_rounds
 from trajsmith.pipeline.arena_config import SET_BY_ARENA, ArenaConfig
 from trajsmith.pipeline.arena_report import ArenaReport, RoundReport, write_report
 from trajsmith.pipeline.arena_trainers import TRAINERS, TrainingJob
@@ -120,7 +121,7 @@ class Arena:
             if config.control:
                 self._evaluate(f"round-{number}/evaluation-control", control, number)
             report = report.model_copy(update={"rounds": (*report.rounds, self._compare(number, targeted))})
-            report = self._judge(report)
+            report = self._attribute(self._judge(report))
             write_report(report, config.out)
             if report.stopped:
                 break
@@ -283,6 +284,13 @@ class Arena:
             groups=changes,
             gained=bool(weak.tasks) and weak.gain.mean > self.config.stop.least_gain,
         )
+
+    def _attribute(self, report: ArenaReport) -> ArenaReport:
+        """Add what the rounds say of the rows, where both arms were trained."""
+        if not self.config.control:
+            return report
+        attribution = attribute_rounds(self.config.out, [one.number for one in report.rounds])
+        return report.model_copy(update={"attribution": attribution})
 
     def _judge(self, report: ArenaReport) -> ArenaReport:
         """Apply the stop rule after a round."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import orjson
 
+from trajsmith.evals import Attribution
 from trajsmith.evals.round_comparison import GroupChange
 from trajsmith.export import render_page
 from trajsmith.records import FrozenModel, write_whole_file
@@ -37,6 +38,8 @@ class ArenaReport(FrozenModel):
     rounds: tuple[RoundReport, ...] = ()
     stopped: str = ""
     """Why the arena ended before its last round."""
+    attribution: Attribution | None = None
+    """Which rows moved which tasks; None without a control arm."""
 
 
 def write_report(report: ArenaReport, out: Path) -> None:

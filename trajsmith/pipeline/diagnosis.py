@@ -1,20 +1,35 @@
 """`trajsmith diagnose`: episodes of an evaluation, a benchmark or a run, and the page of what they show."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 
-from trajsmith.evals import PlayedEpisode, is_evaluation, read_transcripts
+from trajsmith.evals import (
+    PLAYS,
+    BenchPlay,
+    FailedTrace,
+    PlayedEpisode,
+    is_evaluation,
+    read_traces,
+    read_transcripts,
+    summarize_causes,
+)
 from trajsmith.evals.diagnosis import Diagnosis, diagnose
 from trajsmith.evals.observations import OBSERVATIONS, EpisodeObservation, observe_episode
 from trajsmith.evals.plans import build_plan
 from trajsmith.evals.transcripts import TASKS
 from trajsmith.export import render_page
+from trajsmith.models import BudgetSettings, ModelSettings, RoleSettings, RolesSettings
+from trajsmith.models.prompts import load_builtin_prompts
+from trajsmith.models.registry import ModelRegistry
+from trajsmith.pipeline.evaluation import open_local_model
+from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_yaml
-from trajsmith.records import InputError, ensure_writable, read_entries, write_whole_file
+from trajsmith.records import FrozenModel, InputError, content_hash, ensure_writable, read_entries, write_whole_file
 
 DIAGNOSIS, PAGE, PLAN = "diagnosis.json", "diagnosis.html", "plan.yaml"
 UNSCORED = ("environment_error", "undecided", "user_error")
@@ -87,6 +102,80 @@ def diagnose_folders(folder: Path, against: Path | None = None) -> Diagnosis:
     """
     before = load_observations(against) if against is not None else []
     return diagnose(load_observations(folder), folder.name, before, against.name if against is not None else "")
+
+
+class CauseSettings(FrozenModel):
+    """Settings of the model that reads failed conversations."""
+
+    model: str
+    """A folder of a model that runs here, or a model's name at `base_url`."""
+    base_url: str = ""
+    traces: int = 40
+    """Failed conversations that are read, at most; drawn by hash, whatever went wrong in them."""
+    max_tokens: int = 1024
+
+
+async def add_causes(
+    diagnosis: Diagnosis, folder: Path, out: Path, settings: CauseSettings, progress: RunProgress | None = None
+) -> Diagnosis:
+    """Return a diagnosis with the causes that a model names; its answers are kept in `out`, so that none is paid twice.
+
+    Raises:
+        InputError: The folder has no conversations, or the model cannot be used.
+        RunError: The model read none of them.
+    """
+    traces = load_failed_traces(folder, settings.traces)
+    if not traces:
+        return diagnosis.model_copy(update={"reader": settings.model})
+    models = {"reader": ModelSettings(model=settings.model, base_url=settings.base_url)} if settings.base_url else {}
+    roles = (
+        RolesSettings(judge=RoleSettings(model="reader", max_tokens=settings.max_tokens)) if models else RolesSettings()
+    )
+    registry = ModelRegistry(models, roles, BudgetSettings(), out, "the same diagnosis")
+    local = None if models else open_local_model(settings.model, settings.max_tokens, 0.0)
+    try:
+        await registry.run_preflight(["judge"] if models else [])
+        with (progress or NullProgress()).stage("read failed conversations", len(traces), 0, 0) as bar:
+            reader = local or registry.require_role_model("judge")
+            readings, unread = await read_traces(traces, reader, load_builtin_prompts(), over=bar.advance)
+    finally:
+        if local is not None:
+            await local.close()
+        await registry.close()
+    weak = {group.name: f"{group.dimension} {group.name}" for group in diagnosis.groups if group.dimension == "tool"}
+    changes = {"reader": settings.model, "causes": summarize_causes(readings, weak), "unread": unread}
+    return diagnosis.model_copy(update=changes)
+
+
+def load_failed_traces(folder: Path, most: int) -> list[FailedTrace]:
+    """Read failed conversations of an evaluation, a benchmark or a run, in an order by hash.
+
+    Raises:
+        InputError: The folder holds no conversations.
+    """
+    traces = _iter_bench_traces(folder) if (folder / OBSERVATIONS).is_file() else _iter_traces(folder)
+    return sorted(traces, key=lambda trace: content_hash(trace.episode, 8))[:most]
+
+
+def _iter_traces(folder: Path) -> Iterator[FailedTrace]:
+    for played in read_transcripts(folder) if is_evaluation(folder) else _read_run(folder):
+        if played.passed is False:
+            one, trajectory = observe_episode(played), played.trajectory
+            tools = trajectory.tools
+            yield FailedTrace(episode=one.episode, tools=tools, messages=trajectory.messages, step=one.step)
+
+
+def _iter_bench_traces(folder: Path) -> Iterator[FailedTrace]:
+    observations = {one.episode: one for one in read_entries(folder / OBSERVATIONS, EpisodeObservation)}
+    tools: dict[str, set[str]] = defaultdict(set)
+    for one in observations.values():
+        tools[one.environment] |= set(one.groups.get("tool", ()))
+    for play in read_entries(folder / PLAYS, BenchPlay):
+        if play.passed is False and play.play.messages:
+            step = observations[play.episode].step if play.episode in observations else None
+            called = {call.name for turn in play.play.steps for calls in turn for call in calls}
+            names = tuple(sorted(tools[play.category] | called))
+            yield FailedTrace(episode=play.episode, tools=names, messages=play.play.messages, step=step)
 
 
 def read_diagnosis(path: Path) -> Diagnosis:
