@@ -61,6 +61,11 @@ class ScenarioStep(FrozenModel):
     """Number field of that row to the most that it may be: {"total": 160} for what somebody gives away."""
     at_least: dict[str, float] = {}
     """The same for the least: {"balance": 200} for the account that somebody saves from."""
+    every: dict[str, tuple[JsonValue, ...]] = {}
+    """Of a read that lists things: field to the values that it has in all rows: {"door_open": [false]} where nobody
+    would pass over a door that stands open."""
+    least_rows: int = Field(0, ge=0)
+    """Of such a read: how many rows it shows at least: 4 for somebody who has taken on too much."""
     ask: tuple[str, ...] = ()
     """Verb phrases in this story, as `ToolPhrases.ask`; the phrasebook's serve where both are empty."""
     say: tuple[str, ...] = ()

@@ -127,3 +127,27 @@ async def test_what_is_urgent_is_wanted_soon():
     ]
     assert waits
     assert timedelta(0) < min(waits) <= max(waits) <= timedelta(days=10)
+
+
+async def test_nobody_passes_over_a_door_that_stands_open():
+    look = {"tool": "list_locks", "every": {"door_open": [False]}}
+    rooms, scenes = {"tool": "list_rooms"}, {"tool": "list_scenes"}
+    shown = [calls for calls, _, _ in await ground_all("smart_home", look, rooms, scenes, seeds=range(8))]
+    assert not all("list_locks" in calls for calls in shown), "in some homes a door stands open"
+    listed = [calls["list_locks"].result["result"] for calls in shown if "list_locks" in calls]
+    assert listed
+    assert not any(lock["door_open"] for locks in listed for lock in locks)
+
+
+async def test_who_has_too_much_planned_is_shown_several_events():
+    look = {"tool": "list_events", "arguments": {"days": [3]}, "least_rows": 4}
+    calls = [calls["list_events"] for calls, _, _ in await ground_all("calendar", look, seeds=range(8))]
+    assert calls
+    assert min(len(call.result["result"]) for call in calls) >= 4
+
+
+def test_a_condition_on_all_rows_names_a_field_of_the_tool():
+    step = {"tool": "list_locks", "every": {"to_city": ["Selbay"]}}
+    book = ScenarioBook(scenarios=(Scenario.model_validate({"id": "story", "motives": ["Hello."], "steps": [step]}),))
+    with pytest.raises(InputError, match="every: no result of list_locks has a field 'to_city'"):
+        check_scenarios(book, ENVIRONMENTS.get("smart_home").describe())
