@@ -78,8 +78,11 @@ def draw_turn_opening(persona: Persona, outcome: Outcome, rng: random.Random, us
 
 
 def find_outcome(call: GoldCall) -> Outcome:
-    """Return what a call comes to for the user: it did something, it answered, or there was nothing to tell."""
-    if call.effect == "write":
+    """Return what a call comes to for the user: it did something, it answered, or there was nothing to tell.
+
+    What users do on a device themselves is an answer: it may be bad news.
+    """
+    if call.effect == "write" and call.actor == "assistant":
         return "done"
     rows = call.result.get("result", call.result) if isinstance(call.result, dict) else call.result
     return "refused" if rows in (None, [], {}, "") else "answered"

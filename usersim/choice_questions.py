@@ -14,6 +14,7 @@ from trajsmith.phrasing import (
     format_value,
     get_language,
     is_value_mentioned,
+    join_items,
     join_words,
     pluralize,
     render_phrase,
@@ -56,7 +57,7 @@ class ChoiceWriter:
             count=len(rows),
             noun=entity.noun,
             plural=plural,
-            rows="; ".join(names) if detailed else join_words(names),
+            rows=join_items(names) if detailed else join_words(names),
             choice=_join_detailed(names) if detailed else get_language().grammar.join_choices(names),
         )
 

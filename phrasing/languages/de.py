@@ -205,6 +205,7 @@ _AGENT = AgentSentences(
     ),
     grave=re.compile(r"\b(?:Krankenhaus|Beerdigung|gestorben|verstorben|Unfall|Operation)\b"),
     sympathy=("Das tut mir sehr leid.", "Es tut mir sehr leid, das zu hören."),
+    eager=re.compile(r"(?!)"),
 )
 _CONFIRMS = ConfirmationSentences(
     this_thing="",
@@ -250,6 +251,14 @@ _REPORTS = ReportSentences(
     yes_or_no=re.compile(r"(?!)"),
     asks_yes_or_no=re.compile(r"(?!)"),
     asks_for_possibility=re.compile(r"(?!)"),
+    clause=re.compile(
+        r"(?:^|\s)(?:ist|sind|war|waren|wird|werden|hat|haben|kann|können|kostet|kosten|kommt|geht|gilt|läuft|bleibt"
+        r"|beträgt|steht|liegt|fährt|reicht|braucht|macht|bitte)(?=[\s,.]|$)",
+        re.IGNORECASE,
+    ),
+    list_lead=re.compile(r"(?!)"),
+    list_leads={},
+    item_start=re.compile(r"^dann "),
 )
 _USER = UserSentences(
     means=("Ich meine {}.", "{}, bitte."),

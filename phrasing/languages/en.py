@@ -248,6 +248,7 @@ _AGENT = AgentSentences(
         r"|broke(?:n)? (?:my|his|her) (?:leg|arm|ankle|wrist|foot|hip))\b",
         re.IGNORECASE,
     ),
+    eager=re.compile(r"^(?:Sure|Of course|Certainly|Okay|OK|All right|Gladly), "),
     sympathy=("I'm so sorry to hear that.", "I'm very sorry to hear that.", "Oh no, I'm sorry to hear that."),
 )
 _CONFIRMS = ConfirmationSentences(
@@ -301,6 +302,18 @@ _REPORTS = ReportSentences(
         re.IGNORECASE,
     ),
     asks_for_possibility=re.compile(r"\b(?:it be possible|is it possible|any chance|are you able|a way to|or)\b", re.I),
+    clause=re.compile(
+        r"(?:^|\s)(?:is|isn't|are|aren't|was|were|has|have|had|can|can't|could|will|won't|would|should|may|must|runs?|ran"
+        r"|works?|opens?|takes?|took|costs?|goes|comes?|came|needs?|makes?|made|brings?|brought|covers?|stays?|starts?|ends"
+        r"|wants?|gets?|leaves|connects?|gives|gave|shows?|says?|belongs?|expires?|counts?|put|please)(?=[\s,.]|$)"
+        r"|\b(?:[Ii]t|[Tt]hat|[Tt]here|[Hh]ere|[Yy]ou|[Tt]hey|[Ww]e|I)'(?:s|re|ll|ve|d|m)\b"
+    ),
+    list_lead=re.compile(
+        r"There's(?= )|On offer there's(?= )|(?!On )(?:\w+(?:'\w+)? ){0,6}?"
+        r"(?:have|has|find|found|see|from|offers?|shows?|lists|runs|are|up|got|fit)(?= (?:the |an? |[£\"\d]|[A-Z]))"
+    ),
+    list_leads={"There's": "This is what there is", "On offer there's": "On offer"},
+    item_start=re.compile(r"^(?:the |then |\d\. |on (?=\d|[MTWFS][a-z]+day\b))"),
 )
 _USER = UserSentences(
     means=("I mean {}.", "{}, please."),

@@ -145,6 +145,8 @@ class AgentSentences:
     grave: Pattern
     """What a user tells that nobody passes over: illness, an accident, a death."""
     sympathy: tuple[str, ...]
+    eager: Pattern
+    """Words of an announcement that do not stand after a word on why the user came."""
     """What an agent says to that first."""
 
 
@@ -198,6 +200,14 @@ class ReportSentences:
     """A question that a yes or no answers."""
     asks_for_possibility: Pattern
     """A question whether something can be done, or which of two things holds: a yes or no would answer another one."""
+    clause: Pattern
+    """A part of a sentence that could be one of its own."""
+    list_lead: Pattern
+    """Words before the first item of a list that a colon may follow."""
+    list_leads: dict[str, str]
+    """Such words to what stands before the colon in their place."""
+    item_start: Pattern
+    """What an item begins with that does not belong in a line of its own."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ def test_a_reaction_is_drawn_by_what_the_turn_before_came_to(effect: str, result
     assert len(set(drawn)) > 3
 
 
+def test_what_users_do_on_a_device_may_be_bad_news():
+    restart = build_call("write", {"status_light": "blinking_red"})
+    assert find_outcome(restart.model_copy(update={"actor": "user"})) == "answered"
+
+
 class _Told(FrozenModel):
     """What a variant takes over from its base and tells anew."""
 
