@@ -54,6 +54,9 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     if len(parts) < LEAST_ITEMS:
         first, second = parts
         return f"{first}. {capitalize_first(second)}" if clauses[1] else f"{first}, {_join_word()} {second}"
+    if stacked and all(words.dated_item.match(part) for part in parts):
+        days = [words.dated_item.sub(r"\1: ", part.rstrip("."), count=1) for part in parts]
+        return "\n".join([words.dated_lead, *(f"- {day}" for day in days)])
     lead, first = _split_lead(parts[0], all(": " in _mask(part) for part in parts))
     if lead and stacked:
         items = (words.item_start.sub("", item.rstrip(".")) for item in (first, *parts[1:]))

@@ -258,6 +258,8 @@ _REPORTS = ReportSentences(
     ),
     list_lead=re.compile(r"(?!)"),
     list_leads={},
+    dated_item=re.compile(r"(?!)"),
+    dated_lead="",
     item_start=re.compile(r"^dann "),
 )
 _USER = UserSentences(

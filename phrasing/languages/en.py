@@ -312,7 +312,15 @@ _REPORTS = ReportSentences(
         r"There's(?= )|On offer there's(?= )|(?!On )(?:\w+(?:'\w+)? ){0,6}?"
         r"(?:have|has|find|found|see|from|offers?|shows?|lists|runs|are|up|got|fit)(?= (?:the |an? |[£\"\d]|[A-Z]))"
     ),
-    list_leads={"There's": "This is what there is", "On offer there's": "On offer"},
+    list_leads={
+        "There's": "This is what there is",
+        "On offer there's": "On offer",
+        "You have": "This is what you have",
+        "We have": "This is what we have",
+        "I found": "This is what I found",
+    },
+    dated_item=re.compile(r"[Oo]n ((?:[A-Z][a-z]+day )?\d+ [A-Z][a-z]+),? (?:you have |there's )?"),
+    dated_lead="Here's what's on:",
     item_start=re.compile(r"^(?:the |then |\d\. |on (?=\d|[MTWFS][a-z]+day\b))"),
 )
 _USER = UserSentences(

@@ -206,6 +206,10 @@ class ReportSentences:
     """Words before the first item of a list that a colon may follow."""
     list_leads: dict[str, str]
     """Such words to what stands before the colon in their place."""
+    dated_item: Pattern
+    """The beginning of an item that is about a day, which is its first group."""
+    dated_lead: str
+    """What stands before such items."""
     item_start: Pattern
     """What an item begins with that does not belong in a line of its own."""
 

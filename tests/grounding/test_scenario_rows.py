@@ -7,8 +7,9 @@ import pytest
 from trajsmith.environments import NativeSession
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.constraints import StepConstraints
 from trajsmith.grounding.scenario_checks import check_scenarios
-from trajsmith.phrasing import Scenario, ScenarioBook, load_phrasebook
+from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep, load_phrasebook
 from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.records import InputError, RecordDropped, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
@@ -129,13 +130,24 @@ async def test_what_is_urgent_is_wanted_soon():
     assert timedelta(0) < min(waits) <= max(waits) <= timedelta(days=10)
 
 
-async def test_nobody_passes_over_a_door_that_is_unlocked():
-    look = {"tool": "list_locks", "every": {"status": ["locked"]}}
-    rooms, scenes = {"tool": "list_rooms"}, {"tool": "list_scenes"}
-    shown = [calls for calls, _, _ in await ground_all("smart_home", look, rooms, scenes, seeds=range(12))]
-    listed = [calls["list_locks"].result["result"] for calls in shown if "list_locks" in calls]
-    assert 0 < len(listed) < len(shown), "the step is left out where a door is unlocked"
-    assert all(lock["status"] == "locked" for locks in listed for lock in locks)
+@pytest.mark.parametrize(
+    ("rows", "unmet"),
+    [
+        ([{"door_open": False}, {"door_open": False}], ""),
+        ([{"door_open": False}, {"door_open": True}], "every door_open"),
+        ([{"door_open": False}], "least_rows"),
+        ([], "least_rows"),
+    ],
+)
+def test_nobody_passes_over_a_door_that_stands_open(rows, unmet):
+    step = ScenarioStep(tool="list_locks", every={"door_open": (False,)}, least_rows=2)
+    assert StepConstraints(step, {}).find_unmet({"result": rows}) == StepConstraints(step, {}).find_unmet(rows) == unmet
+
+
+async def test_a_step_is_left_out_whose_result_does_not_bear_it_out():
+    steps = [{"tool": "list_locks", "every": {"battery_percent": [0]}}, {"tool": "list_scenes"}, {"tool": "list_schedules"}]
+    shown = [calls for calls, _, _ in await ground_all("smart_home", *steps)]
+    assert shown and not any("list_locks" in calls for calls in shown)
 
 
 async def test_who_has_too_much_planned_is_shown_several_events():

@@ -31,15 +31,27 @@ def test_three_items_stand_below_each_other():
         ),
         (
             "On 3 May you have A at 09:00; on 4 May B at 10:00; on 5 May C at 11:00.",
-            "On 3 May you have A at 09:00; on 4 May B at 10:00; and on 5 May C at 11:00.",
+            "Here's what's on:\n- 3 May: A at 09:00\n- 4 May: B at 10:00\n- 5 May: C at 11:00",
         ),
+        ("The card goes with A, 1; B, 2; C, 3.", "The card goes with A, 1; B, 2; and C, 3."),
         ("We have Pass, £6.00 for 7 days; Week, £19.00.", "We have Pass, £6.00 for 7 days, and Week, £19.00."),
         ("It's deleted; it's kept until 3 May.", "It's deleted. It's kept until 3 May."),
         ("A is on; B is off; C is broken.", "A is on. B is off. C is broken."),
         ("Which one is it: A, 1; B, 2; or C, 3?", "Which one is it: A, 1; B, 2; or C, 3?"),
         ("It says:\none; two", "It says:\none; two"),
     ],
-    ids=["no_colon", "inner_colons", "steps", "no_lead", "two_items", "clauses", "three_clauses", "question", "lines"],
+    ids=[
+        "no_colon",
+        "inner_colons",
+        "steps",
+        "days",
+        "no_lead",
+        "two_items",
+        "clauses",
+        "three_clauses",
+        "question",
+        "lines",
+    ],
 )
 def test_semicolons_join_neither_clauses_nor_two_items(text, laid):
     assert lay_out_items(text) == laid
