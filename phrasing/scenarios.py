@@ -111,6 +111,8 @@ class Scenario(FrozenModel):
     """What an agent says first to somebody with such a motive: "I'm sorry to hear that."; each fits every motive."""
     closings: tuple[str, ...] = ()
     """Last words of an agent where all went as wished: "Have a good trip."."""
+    trouble: bool = False
+    """True if something has gone wrong, so that the user thanks without cheering."""
     change_of_mind: bool = False
     """True if a later step may undo an earlier one, with words of its own or `reasons` that say why; otherwise nothing
     that a story did is undone in it."""

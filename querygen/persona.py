@@ -77,13 +77,16 @@ def draw_turn_opening(persona: Persona, outcome: Outcome, rng: random.Random, us
     return draw_pattern(getattr(get_user_voice(persona.style).reactions, outcome), rng, used)
 
 
-def find_outcome(call: GoldCall) -> Outcome:
+def find_outcome(call: GoldCall, trouble: bool = False) -> Outcome:
     """Return what a call comes to for the user: it did something, it answered, or there was nothing to tell.
 
-    What users do on a device themselves is an answer: it may be bad news.
+    What users do on a device themselves is an answer: it may be bad news. So is what is done about a trouble: nobody
+    calls it wonderful.
     """
-    if call.effect == "write" and call.actor == "assistant":
+    if call.effect == "write" and call.actor == "assistant" and not trouble:
         return "done"
+    if call.effect == "write":
+        return "answered"
     rows = call.result.get("result", call.result) if isinstance(call.result, dict) else call.result
     return "refused" if rows in (None, [], {}, "") else "answered"
 

@@ -251,7 +251,7 @@ class TaskWriter:
             withhold = mode == "conversation" and rng.random() < self.settings.withhold and len(goals) < 2
             steps = story.list_steps(goals) if story else ()
             request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
-            outcome = find_outcome(grounded.calls[start - 1])
+            outcome = find_outcome(grounded.calls[start - 1], story is not None and story.scenario.trouble)
             opening = (
                 draw_turn_opening(persona, outcome, rng, writer.frames) if start else draw_greeting(persona, state, rng)
             )

@@ -103,7 +103,9 @@ class RewordedQueries:
             steps = story.list_steps(goals) if story else ()
             motive = story.motive if story and not number else ""
             request = writer.write(start, stop, goals, bool(hold), steps, motive)
-            outcome = "refused" if number == after_refusal else find_outcome(calls[start - 1]) if start else None
+            trouble = story is not None and story.scenario.trouble
+            done = find_outcome(calls[start - 1], trouble) if start else None
+            outcome = "refused" if number == after_refusal else done
             opening = (
                 draw_turn_opening(base.persona, outcome, rng) if outcome else draw_greeting(base.persona, state, rng)
             )

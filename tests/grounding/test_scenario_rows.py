@@ -145,7 +145,11 @@ def test_nobody_passes_over_a_door_that_stands_open(rows, unmet):
 
 
 async def test_a_step_is_left_out_whose_result_does_not_bear_it_out():
-    steps = [{"tool": "list_locks", "every": {"battery_percent": [0]}}, {"tool": "list_scenes"}, {"tool": "list_schedules"}]
+    steps = [
+        {"tool": "list_locks", "every": {"battery_percent": [0]}},
+        {"tool": "list_scenes"},
+        {"tool": "list_schedules"},
+    ]
     shown = [calls for calls, _, _ in await ground_all("smart_home", *steps)]
     assert shown and not any("list_locks" in calls for calls in shown)
 

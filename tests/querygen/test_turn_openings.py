@@ -43,6 +43,8 @@ def test_a_reaction_is_drawn_by_what_the_turn_before_came_to(effect: str, result
 
 def test_what_users_do_on_a_device_may_be_bad_news():
     restart = build_call("write", {"status_light": "blinking_red"})
+    assert find_outcome(restart) == "done"
+    assert find_outcome(restart, trouble=True) == "answered", "nobody cheers about a card that is blocked"
     assert find_outcome(restart.model_copy(update={"actor": "user"})) == "answered"
 
 
