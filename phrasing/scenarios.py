@@ -25,6 +25,8 @@ class ScenarioStep(FrozenModel):
     """Name by which later steps refer to this one; the name of the tool if left out."""
     share: float = Field(1.0, gt=0, le=1)
     """Probability that the step is part of the story; steps that refer to a missing step are left out with it."""
+    needed: bool = False
+    """True for what the user came for: where it cannot be made, the story is not told."""
     join: float = Field(0.0, ge=0, le=1)
     """Probability that the user asks for it in the same message as the step before."""
     follows: tuple[str, ...] | None = None

@@ -267,6 +267,7 @@ _USER = UserSentences(
     no=("Nein danke, nur das, worum ich gebeten habe.", "Nein, bitte so lassen, wie es ist.", "Nein danke, nur das."),
     shrugs=("Das weiß ich leider nicht.", "Mehr kann ich dazu nicht sagen.", "Das habe ich gerade nicht zur Hand."),
     waiting=("Okay, danke.", "Alles klar.", "Gut, ich warte.", "Okay."),
+    cheers=re.compile(r"!|\b(?:super|toll|prima|wunderbar|perfekt|klasse|spitze|schnell)\b", re.IGNORECASE),
     switches=("Moment.", "Einen Augenblick.", "Okay, Moment.", ""),
 )
 _PLAIN = PlainSentences(

@@ -319,7 +319,9 @@ _REPORTS = ReportSentences(
         "We have": "This is what we have",
         "I found": "This is what I found",
     },
-    dated_item=re.compile(r"[Oo]n ((?:[A-Z][a-z]+day )?\d+ [A-Z][a-z]+),? (?:you have |there's )?"),
+    dated_item=re.compile(
+        r"[Oo]n ((?:[A-Z][a-z]+day )?\d+ [A-Z][a-z]+(?: \d{4})?),? (?:you have |there's )?(?=[\"A-Z])"
+    ),
     dated_lead="Here's what's on:",
     item_start=re.compile(r"^(?:the |then |\d\. |on (?=\d|[MTWFS][a-z]+day\b))"),
 )
@@ -332,6 +334,11 @@ _USER = UserSentences(
         "Sorry, I don't have that. Can you look it up?",
     ),
     waiting=("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK."),
+    cheers=re.compile(
+        r"!|\b(?:great|perfect|lovely|brilliant|wonderful|super|excellent|awesome|sweet|cool|quick|fast|nice"
+        r"|very good)\b",
+        re.IGNORECASE,
+    ),
     switches=("One moment.", "Just a second.", "Okay.", "One second.", "OK, I'm looking.", "Let me check.", "", ""),
 )
 _ACTIONS = ActionPatterns(

@@ -223,6 +223,8 @@ class UserSentences:
     shrugs: tuple[str, ...]
     waiting: tuple[str, ...]
     switches: tuple[str, ...]
+    cheers: Pattern
+    """Words of a reaction that nobody says when something has gone wrong."""
 
 
 @dataclass(frozen=True)

@@ -166,3 +166,8 @@ def test_a_condition_on_all_rows_names_a_field_of_the_tool():
     book = ScenarioBook(scenarios=(Scenario.model_validate({"id": "story", "motives": ["Hello."], "steps": [step]}),))
     with pytest.raises(InputError, match="every: no result of list_locks has a field 'to_city'"):
         check_scenarios(book, ENVIRONMENTS.get("smart_home").describe())
+
+
+async def test_a_story_without_what_the_user_came_for_is_not_told():
+    never = {"tool": "list_locks", "every": {"battery_percent": [0]}, "needed": True}
+    assert await ground_all("smart_home", never, {"tool": "list_scenes"}, {"tool": "list_schedules"}) == []

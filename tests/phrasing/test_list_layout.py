@@ -30,8 +30,8 @@ def test_three_items_stand_below_each_other():
             'The steps are:\n- Open the "door; lid"\n- Pull\n- Close it',
         ),
         (
-            "On 3 May you have A at 09:00; on 4 May B at 10:00; on 5 May C at 11:00.",
-            "Here's what's on:\n- 3 May: A at 09:00\n- 4 May: B at 10:00\n- 5 May: C at 11:00",
+            "On 3 May 2026 you have A at 09:00; on Monday 4 May B at 10:00; on 5 May, C at 11:00.",
+            "Here's what's on:\n- 3 May 2026: A at 09:00\n- Monday 4 May: B at 10:00\n- 5 May: C at 11:00",
         ),
         ("The card goes with A, 1; B, 2; C, 3.", "The card goes with A, 1; B, 2; and C, 3."),
         ("We have Pass, £6.00 for 7 days; Week, £19.00.", "We have Pass, £6.00 for 7 days, and Week, £19.00."),
