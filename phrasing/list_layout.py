@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.list_words import LIST_WORDS
 from trajsmith.phrasing.plain_sentences import capitalize_first
 
 _SENTENCE_END = re.compile(
@@ -49,7 +50,7 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     parts = _split_parts(sentence)
     if len(parts) < 2 or sentence.endswith("?"):
         return sentence
-    words = get_language().reports
+    words = LIST_WORDS[get_language().code]
     clauses = [words.clause.search(_mask(part)) is not None for part in parts]
     if len(parts) < LEAST_ITEMS:
         first, second = parts
@@ -82,11 +83,11 @@ def _split_lead(text: str, inner: bool) -> tuple[str, str]:
     colon = _mask(text).find(": ")
     if colon >= 0 and not inner:
         return text[: colon + 1], text[colon + 2 :]
-    words = get_language().reports
-    plain = words.list_lead.match(text)
+    words = LIST_WORDS[get_language().code]
+    plain = words.lead.match(text)
     if plain is None:
         return "", text
-    return f"{words.list_leads.get(plain.group(), plain.group())}:", text[plain.end() :].lstrip()
+    return f"{words.leads.get(plain.group(), plain.group())}:", text[plain.end() :].lstrip()
 
 
 def _mask(text: str) -> str:

@@ -251,16 +251,6 @@ _REPORTS = ReportSentences(
     yes_or_no=re.compile(r"(?!)"),
     asks_yes_or_no=re.compile(r"(?!)"),
     asks_for_possibility=re.compile(r"(?!)"),
-    clause=re.compile(
-        r"(?:^|\s)(?:ist|sind|war|waren|wird|werden|hat|haben|kann|können|kostet|kosten|kommt|geht|gilt|läuft|bleibt"
-        r"|beträgt|steht|liegt|fährt|reicht|braucht|macht|bitte)(?=[\s,.]|$)",
-        re.IGNORECASE,
-    ),
-    list_lead=re.compile(r"(?!)"),
-    list_leads={},
-    dated_item=re.compile(r"(?!)"),
-    dated_lead="",
-    item_start=re.compile(r"^dann "),
 )
 _USER = UserSentences(
     means=("Ich meine {}.", "{}, bitte."),

@@ -302,28 +302,6 @@ _REPORTS = ReportSentences(
         re.IGNORECASE,
     ),
     asks_for_possibility=re.compile(r"\b(?:it be possible|is it possible|any chance|are you able|a way to|or)\b", re.I),
-    clause=re.compile(
-        r"(?:^|\s)(?:is|isn't|are|aren't|was|were|has|have|had|can|can't|could|will|won't|would|should|may|must|runs?|ran"
-        r"|works?|opens?|takes?|took|costs?|goes|comes?|came|needs?|makes?|made|brings?|brought|covers?|stays?|starts?|ends"
-        r"|wants?|gets?|leaves|connects?|gives|gave|shows?|says?|belongs?|expires?|counts?|put|please)(?=[\s,.]|$)"
-        r"|\b(?:[Ii]t|[Tt]hat|[Tt]here|[Hh]ere|[Yy]ou|[Tt]hey|[Ww]e|I)'(?:s|re|ll|ve|d|m)\b"
-    ),
-    list_lead=re.compile(
-        r"There's(?= )|On offer there's(?= )|(?!On )(?:\w+(?:'\w+)? ){0,6}?"
-        r"(?:have|has|find|found|see|from|offers?|shows?|lists|runs|are|up|got|fit)(?= (?:the |an? |[£\"\d]|[A-Z]))"
-    ),
-    list_leads={
-        "There's": "This is what there is",
-        "On offer there's": "On offer",
-        "You have": "This is what you have",
-        "We have": "This is what we have",
-        "I found": "This is what I found",
-    },
-    dated_item=re.compile(
-        r"[Oo]n ((?:[A-Z][a-z]+day )?\d+ [A-Z][a-z]+(?: \d{4})?),? (?:you have |there's )?(?=[\"A-Z])"
-    ),
-    dated_lead="Here's what's on:",
-    item_start=re.compile(r"^(?:the |then |\d\. |on (?=\d|[MTWFS][a-z]+day\b))"),
 )
 _USER = UserSentences(
     means=("I mean {}.", "{}, please."),
@@ -334,11 +312,7 @@ _USER = UserSentences(
         "Sorry, I don't have that. Can you look it up?",
     ),
     waiting=("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK."),
-    cheers=re.compile(
-        r"!|\b(?:great|perfect|lovely|brilliant|wonderful|super|excellent|awesome|sweet|cool|quick|fast|nice"
-        r"|very good)\b",
-        re.IGNORECASE,
-    ),
+    cheers=re.compile(r"!|\b(?:great|perfect|lovely|brilliant|wonderful|excellent|awesome|sweet|cool|fast)\b", re.I),
     switches=("One moment.", "Just a second.", "Okay.", "One second.", "OK, I'm looking.", "Let me check.", "", ""),
 )
 _ACTIONS = ActionPatterns(

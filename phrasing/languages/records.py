@@ -200,18 +200,6 @@ class ReportSentences:
     """A question that a yes or no answers."""
     asks_for_possibility: Pattern
     """A question whether something can be done, or which of two things holds: a yes or no would answer another one."""
-    clause: Pattern
-    """A part of a sentence that could be one of its own."""
-    list_lead: Pattern
-    """Words before the first item of a list that a colon may follow."""
-    list_leads: dict[str, str]
-    """Such words to what stands before the colon in their place."""
-    dated_item: Pattern
-    """The beginning of an item that is about a day, which is its first group."""
-    dated_lead: str
-    """What stands before such items."""
-    item_start: Pattern
-    """What an item begins with that does not belong in a line of its own."""
 
 
 @dataclass(frozen=True)
