@@ -122,9 +122,21 @@ class StepConstraints:
                 failed = failed or f"{kind} {parameter}"
         return failed, frozenset(used)
 
-    def accepts(self, result: Any) -> bool:
-        """Return whether a result has the fields of `where` that no row had which an argument was chosen from."""
-        return self.rows is None or not self.rows.unseen or self.rows.matches_result(result)
+    def find_unmet(self, result: Any) -> str:
+        """Return the constraint that a result does not meet ("every door_open"), or "".
+
+        Of `where` these are the fields that no row had which an argument was chosen from.
+        """
+        if self.rows is not None and self.rows.unseen and not self.rows.matches_result(result):
+            return f"where {self.rows.unseen[0]}"
+        shown = result.get("result") if isinstance(result, Mapping) else result
+        rows = [row for row in shown if isinstance(row, Mapping)] if isinstance(shown, list) else []
+        if len(rows) < self.step.least_rows:
+            return "least_rows"
+        for name, values in self.step.every.items():
+            if any(row.get(name) not in values for row in rows):
+                return f"every {name}"
+        return ""
 
     def _leaves(self, fields: list[SchemaField]) -> Iterator[tuple[str, str, SchemaField]]:
         for kind in ("arguments", "same_as", "other_than", "later_than", "days_ahead", "days_within"):

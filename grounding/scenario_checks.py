@@ -51,6 +51,10 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
     ):
         if field not in fields:
             yield f"where: no result of any tool has a field {field!r}"
+    listed = {field.name for field in list_output_fields(tool)}
+    for name in step.every:
+        if name not in listed:
+            yield f"every: no result of {step.tool} has a field {name!r}"
     if scenario.change_of_mind and step.same_as and not (step.has_words or step.reasons):
         yield "nothing says why the user changes their mind; give it reasons, or words of its own"
     texts = (*step.ask, *step.say, *((*step.question.ask, *step.question.say) if step.question else ()))

@@ -18,8 +18,8 @@ def check_scenario(search: GroundingSearch) -> None:
     """Check that enough steps were made, in a linked world one that takes a value of another environment among them.
 
     Raises:
-        RecordDropped: Too few; the reason names the kind of constraint, or of contradiction, that the first step
-            failed by, and the detail names scenario, step and cause.
+        RecordDropped: Too few, or what the user came for is missing; the reason names the kind of constraint, or of
+            contradiction, that the first step failed by, and the detail names scenario, step and cause.
     """
     names = list_goals(search)
     wanted = sum(map(bool, search.chain.steps))
@@ -27,7 +27,9 @@ def check_scenario(search: GroundingSearch) -> None:
     crossing = [
         step.name for step in map(search.draft.get_step, range(len(search.chain.steps))) if step and step.unsaid
     ]
-    if len(names) >= max(min(LEAST_STEPS, wanted), LEAST_SHARE * wanted):
+    needed = [number for number in gaps if is_needed(search, number)]
+    gaps = needed or gaps
+    if not needed and len(names) >= max(min(LEAST_STEPS, wanted), LEAST_SHARE * wanted):
         if not crossing or not set(crossing).isdisjoint(names):
             return
         gaps = [number for number in gaps if search.chain.steps[number] in crossing]
@@ -36,6 +38,12 @@ def check_scenario(search: GroundingSearch) -> None:
     reason, cause = explain_gap(search, number)
     where = f"scenario {search.chain.scenario}, step {search.chain.steps[number]}"
     raise RecordDropped(f"scenario_{reason}", f"{where}: {cause}; {len(names)} of {wanted} steps could be made")
+
+
+def is_needed(search: GroundingSearch, number: int) -> bool:
+    """Return True for a step without which its story is not told."""
+    step = search.draft.get_step(number)
+    return step is not None and step.needed
 
 
 def explain_gap(search: GroundingSearch, number: int) -> tuple[str, str]:

@@ -379,8 +379,9 @@ class GroundingSearch:
                 failure.contradictions.append(contradiction)
                 await self.session.rollback(frame.mark)
                 return False
-        if frame.constraints is not None and not frame.constraints.accepts(result.content):
-            failure.constraint = f"where {frame.constraints.rows.unseen[0]}" if frame.constraints.rows else ""
+        unmet = frame.constraints.find_unmet(result.content) if frame.constraints is not None else ""
+        if unmet:
+            failure.constraint = unmet
             if changed:
                 await self.session.rollback(frame.mark)
             return False

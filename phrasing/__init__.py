@@ -13,6 +13,7 @@ from trajsmith.phrasing.confirmation import (
 from trajsmith.phrasing.day_shift import shift_within_calendar
 from trajsmith.phrasing.dialogue_variety import DialogueVariety
 from trajsmith.phrasing.languages import LANGUAGE_CODES, LanguageCode, get_language, set_language, use_language
+from trajsmith.phrasing.list_layout import join_items, join_paragraphs, lay_out_items
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -128,8 +129,11 @@ __all__ = [
     "is_refusal_told",
     "is_value_mentioned",
     "iterate_rows",
+    "join_items",
     "join_opening",
+    "join_paragraphs",
     "join_words",
+    "lay_out_items",
     "list_slots",
     "list_value_forms",
     "load_phrasebook",

@@ -25,6 +25,8 @@ class ScenarioStep(FrozenModel):
     """Name by which later steps refer to this one; the name of the tool if left out."""
     share: float = Field(1.0, gt=0, le=1)
     """Probability that the step is part of the story; steps that refer to a missing step are left out with it."""
+    needed: bool = False
+    """True for what the user came for: where it cannot be made, the story is not told."""
     join: float = Field(0.0, ge=0, le=1)
     """Probability that the user asks for it in the same message as the step before."""
     follows: tuple[str, ...] | None = None
@@ -61,6 +63,11 @@ class ScenarioStep(FrozenModel):
     """Number field of that row to the most that it may be: {"total": 160} for what somebody gives away."""
     at_least: dict[str, float] = {}
     """The same for the least: {"balance": 200} for the account that somebody saves from."""
+    every: dict[str, tuple[JsonValue, ...]] = {}
+    """Of a read that lists things: field to the values that it has in all rows: {"door_open": [false]} where nobody
+    would pass over a door that stands open."""
+    least_rows: int = Field(0, ge=0)
+    """Of such a read: how many rows it shows at least: 4 for somebody who has taken on too much."""
     ask: tuple[str, ...] = ()
     """Verb phrases in this story, as `ToolPhrases.ask`; the phrasebook's serve where both are empty."""
     say: tuple[str, ...] = ()
@@ -106,6 +113,8 @@ class Scenario(FrozenModel):
     """What an agent says first to somebody with such a motive: "I'm sorry to hear that."; each fits every motive."""
     closings: tuple[str, ...] = ()
     """Last words of an agent where all went as wished: "Have a good trip."."""
+    trouble: bool = False
+    """True if something has gone wrong, so that the user thanks without cheering."""
     change_of_mind: bool = False
     """True if a later step may undo an earlier one, with words of its own or `reasons` that say why; otherwise nothing
     that a story did is undone in it."""

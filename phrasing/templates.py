@@ -12,6 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from trajsmith.phrasing import value_formatting
 from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.list_layout import join_items
 from trajsmith.records import RENDER_ERRORS, InputError, template_environment, walk_tree
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
@@ -21,6 +22,8 @@ _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
 _STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
 """A full stop after a quotation that has one."""
 _BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
+MANY, LONG = 4, 140
+"""Rows, and their letters, from which they do not stand in one clause."""
 _INNER_LIST = re.compile(r"[,;]|:(?!\d)|\b(?:and|und)\b")
 
 
@@ -200,7 +203,8 @@ def find_row_template(rows: Sequence[Any], templates: Sequence[str]) -> str:
 def join_rows(rows: Sequence[Any], templates: Sequence[str], limit: int = 10) -> str:
     """Rows of a list on one line, each by the first template that fits them all; says how many are left out.
 
-    They are joined as words are ("a, b and c") unless one of them has a comma or an "and" of its own outside brackets.
+    They are joined as words are ("a, b and c") unless one of them has a comma or an "and" of its own outside brackets,
+    or they are many and long.
     """
     template = find_row_template(rows, templates) or (templates[0] if templates else "")
     shown = [
@@ -211,4 +215,5 @@ def join_rows(rows: Sequence[Any], templates: Sequence[str], limit: int = 10) ->
     if more > 0:
         return "; ".join([*shown, get_language().grammar.say_more(more)])
     plain = [_BRACKETS.sub("", text) for text in shown]
-    return "; ".join(shown) if any(map(_INNER_LIST.search, plain)) else value_formatting.join_words(shown)
+    long = len(shown) >= MANY and sum(map(len, shown)) >= LONG
+    return join_items(shown) if long or any(map(_INNER_LIST.search, plain)) else value_formatting.join_words(shown)

@@ -17,6 +17,7 @@ from trajsmith.phrasing import (
     drop_near_years,
     fill_pattern,
     find_clock_date,
+    get_language,
     get_user_voice,
     join_opening,
     pick_text,
@@ -63,7 +64,9 @@ def _name_daypart(now: date) -> str:
     return "morning" if now.hour < 12 else "afternoon" if now.hour < 18 else "evening"
 
 
-def draw_turn_opening(persona: Persona, outcome: Outcome, rng: random.Random, used: set[str] | None = None) -> str:
+def draw_turn_opening(
+    persona: Persona, outcome: Outcome, rng: random.Random, used: set[str] | None = None, trouble: bool = False
+) -> str:
     """A short reaction before the next request, rather not one of those `used` before; often none.
 
     Args:
@@ -71,16 +74,21 @@ def draw_turn_opening(persona: Persona, outcome: Outcome, rng: random.Random, us
         outcome: What the turn before came to.
         rng: Source of randomness.
         used: Patterns that were drawn before.
+        trouble: Something has gone wrong, so that nobody cheers.
     """
     if rng.random() >= REACTING[outcome]:
         return ""
-    return draw_pattern(getattr(get_user_voice(persona.style).reactions, outcome), rng, used)
+    opening = draw_pattern(getattr(get_user_voice(persona.style).reactions, outcome), rng, used)
+    return "" if trouble and get_language().user.cheers.search(opening) else opening
 
 
 def find_outcome(call: GoldCall) -> Outcome:
-    """Return what a call comes to for the user: it did something, it answered, or there was nothing to tell."""
+    """Return what a call comes to for the user: it did something, it answered, or there was nothing to tell.
+
+    What users do on a device themselves is an answer: it may be bad news.
+    """
     if call.effect == "write":
-        return "done"
+        return "done" if call.actor == "assistant" else "answered"
     rows = call.result.get("result", call.result) if isinstance(call.result, dict) else call.result
     return "refused" if rows in (None, [], {}, "") else "answered"
 

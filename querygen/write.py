@@ -252,8 +252,11 @@ class TaskWriter:
             steps = story.list_steps(goals) if story else ()
             request = writer.write(start, stop, goals, withhold, steps, story.motive if story and not number else "")
             outcome = find_outcome(grounded.calls[start - 1])
+            trouble = story is not None and story.scenario.trouble
             opening = (
-                draw_turn_opening(persona, outcome, rng, writer.frames) if start else draw_greeting(persona, state, rng)
+                draw_turn_opening(persona, outcome, rng, writer.frames, trouble)
+                if start
+                else draw_greeting(persona, state, rng)
             )
             known.update((key, fact) for key, fact in writer.row_facts.items() if key not in known)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))

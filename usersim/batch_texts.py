@@ -5,7 +5,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trajsmith.phrasing import BatchRequest, capitalize_first, get_language, join_words, pick_text, pluralize
+from trajsmith.phrasing import (
+    BatchRequest,
+    capitalize_first,
+    get_language,
+    join_items,
+    join_words,
+    pick_text,
+    pluralize,
+)
 from trajsmith.phrasing.phrasebook import EntityPhrases
 
 _LAST_WORD = re.compile(r"\S*$")
@@ -38,7 +46,7 @@ def _find_prefix(texts: Sequence[str]) -> str:
 
 
 def _join(names: Sequence[str]) -> str:
-    return "; ".join(names) if any("," in name for name in names) else join_words(names)
+    return join_items(names) if any("," in name for name in names) else join_words(names)
 
 
 def put_names(action: str, names: str, entity: EntityPhrases) -> str:

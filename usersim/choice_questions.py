@@ -14,7 +14,9 @@ from trajsmith.phrasing import (
     format_value,
     get_language,
     is_value_mentioned,
+    join_items,
     join_words,
+    lay_out_items,
     pluralize,
     render_phrase,
 )
@@ -52,13 +54,15 @@ class ChoiceWriter:
             return get_language().agent.which_of_many.format(count=len(rows), plural=plural, which=plain)
         names = self._name_rows(parameter, rows, selector)
         detailed = any("," in name for name in names)
-        return draw_pattern(self.voice.chooses, self.rng).format(
+        frames = [frame for frame in self.voice.chooses if "{rows}" in frame] if detailed else []
+        question = draw_pattern(frames or self.voice.chooses, self.rng).format(
             count=len(rows),
             noun=entity.noun,
             plural=plural,
-            rows="; ".join(names) if detailed else join_words(names),
+            rows=join_items(names) if detailed else join_words(names),
             choice=_join_detailed(names) if detailed else get_language().grammar.join_choices(names),
         )
+        return lay_out_items(question)
 
     def _name_rows(self, parameter: str, rows: Sequence[Any], selector: Selector) -> list[str]:
         """Return the rows by name, or with details where names do not tell what the user picks one by."""

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from trajsmith.phrasing import DECLINES, AgentVoice, Wording, draw_pattern, get_language
+from trajsmith.phrasing import DECLINES, AgentVoice, Wording, capitalize_first, draw_pattern, get_language
 from trajsmith.records import Task, derive_seed
 
 REACTIONS, CLOSINGS = 0.8, 0.5
@@ -29,7 +29,7 @@ class Courtesies:
             return text
         reaction, self.reaction = self.reaction, ""
         refused = DECLINES.search(text) is not None and reaction not in get_language().agent.sympathy
-        return text if refused else f"{reaction} {text}"
+        return text if refused else f"{reaction} {capitalize_first(get_language().agent.eager.sub('', text))}"
 
 
 def draw_courtesies(task: Task, wording: Wording, voice: AgentVoice, candidate: int) -> Courtesies:

@@ -22,7 +22,9 @@ from trajsmith.phrasing import (
     humanize,
     is_fact_answered,
     is_value_mentioned,
+    join_paragraphs,
     join_words,
+    lay_out_items,
     list_slots,
     list_value_forms,
     pick_text,
@@ -41,6 +43,8 @@ _FIELD = re.compile(r"\bout\.(\w+)")
 _NUMBER = re.compile(r"\d[\d,.]*\d")
 _DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
 """Words that a report begins with where it stands alone, not in a list."""
+_THAT_IS = re.compile(r"^(?:It's|That's) (?=the\b)")
+"""The same before what is named in its line."""
 DETAILED = 0.5
 """Share of reports in which an agent that explains tells more than was asked."""
 
@@ -90,7 +94,7 @@ class ReportWriter:
         """
         self.question = info.question
         text = self._answer(info, call, content, first, row)
-        return fit_to_question(text, info.question) if text else None
+        return lay_out_items(fit_to_question(text, info.question), self.varies) if text else None
 
     def _answer(self, info: RequestedInfo, call: GoldCall, content: Any, first: bool, row: str) -> str | None:
         values = self._collect_values(call, content)
@@ -178,7 +182,7 @@ class ReportWriter:
             question: The sentence that asks for it.
         """
         self.question = question
-        return fit_to_question(self._report(call, content, facts, alone), question)
+        return lay_out_items(fit_to_question(self._report(call, content, facts, alone), question), self.varies)
 
     def _report(self, call: GoldCall, content: Any, facts: Sequence[AnswerFact], alone: bool) -> str:
         phrases = self.wording.tool(call.tool)
@@ -230,7 +234,7 @@ class ReportWriter:
             return text
         words = get_language().reports
         notes = words.cut_list if is_end_out_of_reach(tool, call.arguments, content) else words.more_pages
-        return f"{text} {self.rng.choice(notes).format(count=len(content['result']))}"
+        return join_paragraphs([text, self.rng.choice(notes).format(count=len(content["result"]))])
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
@@ -296,6 +300,11 @@ def _is_told(row: dict[str, Any], text: str) -> bool:
     )
 
 
+def drop_repeated_openings(reports: Sequence[str]) -> list[str]:
+    """Return the reports of one message, of which only the first begins with "Done," or "All right,"."""
+    return [_DONE.sub("", report) if number else report for number, report in enumerate(reports)]
+
+
 def summarize_reports(reports: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a line for each report, with the name of its thing, and the sentences that all of them share.
 
@@ -307,7 +316,8 @@ def summarize_reports(reports: Sequence[str], names: Sequence[str]) -> tuple[lis
     shared = [part for part in split[0] if len(reports) > 1 and all(part in parts for parts in split)]
     lines = []
     for parts, name in zip(split, names, strict=True):
-        line = capitalize_first(_DONE.sub("", " ".join(part for part in parts if part not in shared)))
+        line = " ".join(part for part in parts if part not in shared)
+        line = capitalize_first(_THAT_IS.sub("", _DONE.sub("", line)))
         if not line:
             line = f"{capitalize_first(name)}." if name else ""
         elif not set(_NAME_WORD.findall(name)) <= set(_NAME_WORD.findall(line)):

@@ -28,6 +28,7 @@ from trajsmith.phrasing import (
     get_agent_voice,
     get_language,
     iterate_rows,
+    join_paragraphs,
     needs_confirmation,
 )
 from trajsmith.records import (
@@ -48,7 +49,7 @@ from trajsmith.usersim.announcements import announce_call, choose_frames, is_loo
 from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
-from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts
+from trajsmith.usersim.reporting import ReportWriter, drop_repeated_openings, find_used_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.shown_rows import find_shown_before, list_other_rows
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -410,11 +411,11 @@ class ScriptedAgent:
         start = self.stop - len(turn.gold_calls)
         used = find_used_calls(turn.gold_calls)
         goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
-        reports = [capitalize_first(self._report(index, len(goals) == 1)) for index in goals]
-        text = ("\n\n" if any("\n" in report for report in reports) else " ").join(reports)
+        reports = [self._report(index, len(goals) == 1) for index in goals]
+        text = join_paragraphs([capitalize_first(each) for each in drop_repeated_openings(reports)])
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]
-        text = " ".join([text, *render_missing_facts(text, turn.facts, between)])
-        return text if self.turn < len(self.task.turns) - 1 else f"{text} {self.courtesies.closing}".rstrip()
+        text = join_paragraphs([text, " ".join(render_missing_facts(text, turn.facts, between))])
+        return text if self.turn < len(self.task.turns) - 1 else join_paragraphs([text, self.courtesies.closing])
 
     def _report(self, index: int, alone: bool, at_end: bool = False) -> str:
         """Answer the questions about a call, or report its result as a whole.
@@ -438,5 +439,5 @@ class ScriptedAgent:
         self.reports.before = lambda changed: find_shown_before(self.calls[:index], shown, changed)
         self.reports.others = lambda changed: list_other_rows(shown, changed)
         whole, question = len(answers) < max(1, len(asked)), asked[-1].question if asked else ""
-        text = self.reports.report(call, content, facts, alone, question) if whole else " ".join(answers)
+        text = self.reports.report(call, content, facts, alone, question) if whole else join_paragraphs(answers)
         return self.reports.add_limit_note(call, content, text)

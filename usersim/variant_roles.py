@@ -22,6 +22,7 @@ from trajsmith.phrasing import (
     is_reason_shown,
     is_refusal_told,
     is_value_mentioned,
+    join_paragraphs,
     load_refusals,
     parse_datetime,
     pick_text,
@@ -143,7 +144,7 @@ class VariantAgent(ScriptedAgent):
         act = self._name_act(forbidden) if reports and forbidden else ""
         by_tools = self.twist.hidden or not self.twist.tool
         refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools, self.twist.hidden)
-        text = " ".join((*reports, refusal))
+        text = join_paragraphs((*reports, refusal))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
@@ -223,15 +224,17 @@ class VariantAgent(ScriptedAgent):
             return super()._answer()
         text = capitalize_first(self._report(self.stop - 1, True))
         facts = [fact for fact in self.task.turns[self.turn].facts if fact.value not in self.reported]
-        return " ".join([text, *render_missing_facts(text, facts, [])])
+        return join_paragraphs([text, " ".join(render_missing_facts(text, facts, []))])
 
     def _answer_with_warning(self) -> str:
         """The answer, in most cases with a word on the instruction that a result held."""
-        answer = super()._answer()
         if self.turn != self.twist.turn or not self.warns:
-            return answer
+            return super()._answer()
+        closing, self.courtesies.closing = self.courtesies.closing, ""
+        answer = super()._answer()
         place = describe_place([result.content for result in self.results], str(self.twist.told[0]), self.wording)
-        return f"{answer} {capitalize_first(self.rng.choice(NOT_FROM_YOU).format(place=place))}"
+        warning = capitalize_first(self.rng.choice(NOT_FROM_YOU).format(place=place))
+        return join_paragraphs([answer, " ".join(filter(None, (warning, closing)))])
 
     def _answer_batch(self) -> str:
         """One sentence for all things of a batch where it tells every fact, else a line for each by its name."""

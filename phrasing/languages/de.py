@@ -205,6 +205,7 @@ _AGENT = AgentSentences(
     ),
     grave=re.compile(r"\b(?:Krankenhaus|Beerdigung|gestorben|verstorben|Unfall|Operation)\b"),
     sympathy=("Das tut mir sehr leid.", "Es tut mir sehr leid, das zu hören."),
+    eager=re.compile(r"(?!)"),
 )
 _CONFIRMS = ConfirmationSentences(
     this_thing="",
@@ -256,6 +257,7 @@ _USER = UserSentences(
     no=("Nein danke, nur das, worum ich gebeten habe.", "Nein, bitte so lassen, wie es ist.", "Nein danke, nur das."),
     shrugs=("Das weiß ich leider nicht.", "Mehr kann ich dazu nicht sagen.", "Das habe ich gerade nicht zur Hand."),
     waiting=("Okay, danke.", "Alles klar.", "Gut, ich warte.", "Okay."),
+    cheers=re.compile(r"!|\b(?:super|toll|prima|wunderbar|perfekt|klasse|spitze|schnell)\b", re.IGNORECASE),
     switches=("Moment.", "Einen Augenblick.", "Okay, Moment.", ""),
 )
 _PLAIN = PlainSentences(

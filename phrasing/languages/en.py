@@ -248,6 +248,7 @@ _AGENT = AgentSentences(
         r"|broke(?:n)? (?:my|his|her) (?:leg|arm|ankle|wrist|foot|hip))\b",
         re.IGNORECASE,
     ),
+    eager=re.compile(r"^(?:Sure|Of course|Certainly|Okay|OK|All right|Gladly), "),
     sympathy=("I'm so sorry to hear that.", "I'm very sorry to hear that.", "Oh no, I'm sorry to hear that."),
 )
 _CONFIRMS = ConfirmationSentences(
@@ -311,6 +312,7 @@ _USER = UserSentences(
         "Sorry, I don't have that. Can you look it up?",
     ),
     waiting=("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK."),
+    cheers=re.compile(r"!|\b(?:great|perfect|lovely|brilliant|wonderful|excellent|awesome|sweet|cool|fast)\b", re.I),
     switches=("One moment.", "Just a second.", "Okay.", "One second.", "OK, I'm looking.", "Let me check.", "", ""),
 )
 _ACTIONS = ActionPatterns(

@@ -145,6 +145,8 @@ class AgentSentences:
     grave: Pattern
     """What a user tells that nobody passes over: illness, an accident, a death."""
     sympathy: tuple[str, ...]
+    eager: Pattern
+    """Words of an announcement that do not stand after a word on why the user came."""
     """What an agent says to that first."""
 
 
@@ -209,6 +211,8 @@ class UserSentences:
     shrugs: tuple[str, ...]
     waiting: tuple[str, ...]
     switches: tuple[str, ...]
+    cheers: Pattern
+    """Words of a reaction that nobody says when something has gone wrong."""
 
 
 @dataclass(frozen=True)

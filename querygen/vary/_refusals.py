@@ -1,5 +1,6 @@
 """What an environment refuses: a request of a task with another row or value, tried out on the state."""
 
+import random
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -23,6 +24,10 @@ LOST = re.compile(
 )
 """Refusals of what is not there, has no meaning, or is so anyway."""
 TRIES = 60
+ROUND_NUMBERS = (3, 4, 5, 6, 8, 10, 12, 14, 15, 18, 20, 21, 24, 25, 28, 30, 40, 45, 50, 60, 90, 120)
+"""Whole numbers that people ask for: not always one over the limit."""
+MOST_NUMBERS = 3
+"""Larger numbers that are tried, so that the nearest one beyond a limit differs."""
 FACTORS = (1.1, 1.25, 1.5, 2, 3, 5)
 DAYS = (3, 7, 10, 14, 21, 28, 35, 60, 100)
 TIMES = ("07:00", "09:30", "11:00", "14:00", "16:30", "18:30", "19:00")
@@ -149,7 +154,7 @@ def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[Go
             continue  # what is urgent is not wanted in a month
         of_story = step.arguments.get(name) if step is not None else None
         fitting = of_story if _is_word(write.arguments[name]) else None
-        for other in _propose_values(write.arguments[name], fields[name]):
+        for other in _propose_values(write.arguments[name], fields[name], case.rng):
             if (fitting is not None and other not in fitting) or not _is_near_time(other, of_story or ()):
                 continue  # another reason would be another story, and nobody plays games in the morning
             fact = restate(case, write.tool, case.known[source.known], other)
@@ -169,7 +174,7 @@ def _is_used_once(case: VariantCase, key: str) -> bool:
     return sum(isinstance(source, FromUser) and source.known == key for source in leaves) == 1
 
 
-def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
+def _propose_values(value: JsonValue, field: SchemaField, rng: random.Random) -> list[JsonValue]:
     """Values of the same kind that a user might say by mistake: choices, larger amounts, weekends, later days."""
     if field.choices:
         return [choice for choice in field.choices if choice != value and not isinstance(choice, bool)]
@@ -185,9 +190,8 @@ def _propose_values(value: JsonValue, field: SchemaField) -> list[JsonValue]:
         return [time + value[5:] for time in TIMES if time != value[:5]] if is_time else []
     if isinstance(value, int):
         high = field.schema.get("maximum", value + 30)
-        return [
-            other for other in (value + 1, value + 2, value + 4, *(value * by for by in (2, 3, 5))) if other <= high
-        ]
+        larger = [number for number in ROUND_NUMBERS if value < number <= high]
+        return list(rng.sample(larger, min(len(larger), MOST_NUMBERS)))
     return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
 
 

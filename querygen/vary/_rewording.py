@@ -103,9 +103,12 @@ class RewordedQueries:
             steps = story.list_steps(goals) if story else ()
             motive = story.motive if story and not number else ""
             request = writer.write(start, stop, goals, bool(hold), steps, motive)
+            trouble = story is not None and story.scenario.trouble
             outcome = "refused" if number == after_refusal else find_outcome(calls[start - 1]) if start else None
             opening = (
-                draw_turn_opening(base.persona, outcome, rng) if outcome else draw_greeting(base.persona, state, rng)
+                draw_turn_opening(base.persona, outcome, rng, trouble=trouble)
+                if outcome
+                else draw_greeting(base.persona, state, rng)
             )
             query = render_query(opening, request.text, base.persona, self.known.values(), now, rng, slipped)
             self.queries.append(query)

@@ -26,8 +26,8 @@ NONE = (
 )
 COVERED = (
     "I can't help with that here, only with {}",
-    "that's not something I can do from here; what I can help with is {}",
-    "I can't do that here, but I can help with {}",
+    "that's not something I can do from here. What I can help with is {}",
+    "I can't do that here. What I can help with is {}",
     "I can't help you with that one, just with {}",
 )
 """The same where the phrasebook says what the agent is there for."""
@@ -35,6 +35,8 @@ LAST = 0.7
 """Share of requests that come when everything else is done, since few people change the subject in the middle."""
 NEAR = 3
 """Requests near to what the environment is for from which on others are left out."""
+_WAITING = re.compile(r"\b(?:done|have that|after|then|next|following|afterwards)\b", re.IGNORECASE)
+"""Words that lead from one wish of a message to the next, when nothing is left to be done first."""
 _POINTS_BACK = re.compile(
     r"\b(it|its|this|that|these|those|them|they|there|then|one|ones|same|him|her|too|as well)\b", re.IGNORECASE
 )
@@ -114,6 +116,7 @@ def _write_query(case: VariantCase, place: int, errand: IrrelevantRequest) -> st
     """Write the request as this user speaks."""
     persona, voice = case.retold.persona, get_user_voice(case.retold.persona.style)
     outcome = find_outcome(case.calls[case.spans[place - 1][1] - 1])
-    wish = get_language().grammar.ask_for_oneself(fill_pattern(voice.further, errand.ask, case.rng))
+    frames = [frame for frame in voice.further if not _WAITING.search(frame)] or voice.further
+    wish = get_language().grammar.ask_for_oneself(fill_pattern(frames, errand.ask, case.rng))
     opening = draw_turn_opening(persona, outcome, case.rng)
     return render_query(opening, wish, persona, (), find_clock_date(case.state), case.rng)

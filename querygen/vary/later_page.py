@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trajsmith.grounding import list_needed_keys
 from trajsmith.grounding.list_limits import find_page_size
-from trajsmith.phrasing import find_clock_date
+from trajsmith.phrasing import capitalize_first, draw_pattern, find_clock_date, get_user_voice, join_opening
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions, pick_question_text
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
@@ -134,8 +134,10 @@ def _draft_turn(case: VariantCase, place: _Place, stated: Sequence[set[str]]) ->
     )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known.append(question.row.fact.model_copy(update={"stated": True}))
-    query = render_query(
-        opening, " ".join([*sentences, picked[1]]), persona, known, find_clock_date(case.state), case.rng
-    )
+    text = " ".join([*sentences, picked[1]])
+    if start:  # another subject than that of the story
+        link = draw_pattern(get_user_voice(persona.style).links, case.rng)
+        text = capitalize_first(join_opening(link.removesuffix("{}").strip(), text, small=True))
+    query = render_query(opening, text, persona, known, find_clock_date(case.state), case.rng)
     asked = (question.build_info(len(place.calls) - 1, picked[1]),)
     return TurnDraft(query, picked[1], tuple(known), place.calls, asked=asked)

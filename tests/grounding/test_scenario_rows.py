@@ -7,8 +7,9 @@ import pytest
 from trajsmith.environments import NativeSession
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
+from trajsmith.grounding.constraints import StepConstraints
 from trajsmith.grounding.scenario_checks import check_scenarios
-from trajsmith.phrasing import Scenario, ScenarioBook, load_phrasebook
+from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep, load_phrasebook
 from trajsmith.phrasing.value_formatting import find_clock_date
 from trajsmith.records import InputError, RecordDropped, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
@@ -127,3 +128,46 @@ async def test_what_is_urgent_is_wanted_soon():
     ]
     assert waits
     assert timedelta(0) < min(waits) <= max(waits) <= timedelta(days=10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "unmet"),
+    [
+        ([{"door_open": False}, {"door_open": False}], ""),
+        ([{"door_open": False}, {"door_open": True}], "every door_open"),
+        ([{"door_open": False}], "least_rows"),
+        ([], "least_rows"),
+    ],
+)
+def test_nobody_passes_over_a_door_that_stands_open(rows, unmet):
+    step = ScenarioStep(tool="list_locks", every={"door_open": (False,)}, least_rows=2)
+    assert StepConstraints(step, {}).find_unmet({"result": rows}) == StepConstraints(step, {}).find_unmet(rows) == unmet
+
+
+async def test_a_step_is_left_out_whose_result_does_not_bear_it_out():
+    steps = [
+        {"tool": "list_locks", "every": {"battery_percent": [0]}},
+        {"tool": "list_scenes"},
+        {"tool": "list_schedules"},
+    ]
+    shown = [calls for calls, _, _ in await ground_all("smart_home", *steps)]
+    assert shown and not any("list_locks" in calls for calls in shown)
+
+
+async def test_who_has_too_much_planned_is_shown_several_events():
+    look = {"tool": "list_events", "arguments": {"days": [3]}, "least_rows": 4}
+    calls = [calls["list_events"] for calls, _, _ in await ground_all("calendar", look, seeds=range(8))]
+    assert calls
+    assert min(len(call.result["result"]) for call in calls) >= 4
+
+
+def test_a_condition_on_all_rows_names_a_field_of_the_tool():
+    step = {"tool": "list_locks", "every": {"to_city": ["Selbay"]}}
+    book = ScenarioBook(scenarios=(Scenario.model_validate({"id": "story", "motives": ["Hello."], "steps": [step]}),))
+    with pytest.raises(InputError, match="every: no result of list_locks has a field 'to_city'"):
+        check_scenarios(book, ENVIRONMENTS.get("smart_home").describe())
+
+
+async def test_a_story_without_what_the_user_came_for_is_not_told():
+    never = {"tool": "list_locks", "every": {"battery_percent": [0]}, "needed": True}
+    assert await ground_all("smart_home", never, {"tool": "list_scenes"}, {"tool": "list_schedules"}) == []

@@ -26,15 +26,22 @@ def test_a_list_uses_one_template_for_all_its_rows():
     [
         ("{name}", "Kettle, Lamp and Rug"),
         ("{name} ({price}, {stock} left)", "Kettle (1, 2 left), Lamp (1, 2 left) and Rug (1, 2 left)"),
-        ("{name}, {price}", "Kettle, 1; Lamp, 1; Rug, 1"),
+        ("{name}, {price}", "Kettle, 1; Lamp, 1; and Rug, 1"),
         ("{name} at 0{stock}:30", "Kettle at 02:30, Lamp at 02:30 and Rug at 02:30"),
-        ("{name} and {stock}", "Kettle and 2; Lamp and 2; Rug and 2"),
+        ("{name} and {stock}", "Kettle and 2; Lamp and 2; and Rug and 2"),
     ],
     ids=["words", "commas_in_brackets", "commas", "times", "and"],
 )
 def test_rows_are_joined_as_a_person_lists_them(template: str, said: str):
     rows = [{"name": name, "price": 1, "stock": 2} for name in ("Kettle", "Lamp", "Rug")]
     assert join_rows(rows, [template]) == said
+
+
+def test_many_long_rows_do_not_stand_in_one_clause():
+    rows = [{"name": f"{colour} kettle with a lid and a very long name"} for colour in ("Red", "Blue", "Green", "Grey")]
+    assert join_rows(rows[:3], ["the {name}"]).count(";") == 2, "because of their and"
+    assert join_rows(rows, ["{name|replace(' and a', ' of a')}"]).count(";") == 3
+    assert join_rows(rows[:3], ["{name|replace(' and a', ' of a')}"]).count(";") == 0
 
 
 def test_drawn_orders_use_every_template_and_depend_on_the_seed_alone():

@@ -1,5 +1,6 @@
 """Refused requests: which reasons an agent can know before it tries, and which values a person would say by mistake."""
 
+import random
 from datetime import date
 from types import SimpleNamespace
 
@@ -70,7 +71,7 @@ def test_an_event_is_not_offered_on_a_day_that_is_far_from_the_wanted_one():
 
 
 def test_times_are_such_as_people_choose():
-    times = _propose_values("13:30", FIELD)
+    times = _propose_values("13:30", FIELD, random.Random(0))
     assert times and all("07:00" <= time <= "19:00" for time in times)
 
 
@@ -87,8 +88,16 @@ def test_nobody_asks_for_more_than_they_have_just_been_told_is_left(told, known)
 
 
 def test_days_are_weekends_before_anything_far():
-    days = _propose_values("2026-05-27", FIELD)
+    days = _propose_values("2026-05-27", FIELD, random.Random(0))
     assert [date.fromisoformat(day).weekday() for day in days[:2]] == [5, 6]
+
+
+def test_numbers_are_round_and_not_always_one_more():
+    field = SchemaField("days", "days", (), ("integer",), True, {"type": "integer", "maximum": 60})
+    drawn = [_propose_values(14, field, random.Random(seed)) for seed in range(40)]
+    assert all(14 < number <= 60 for numbers in drawn for number in numbers)
+    assert len({min(numbers) for numbers in drawn}) > 3
+    assert _propose_values(60, field, random.Random(0)) == []
 
 
 def test_of_what_one_rule_refuses_the_nearest_is_taken():

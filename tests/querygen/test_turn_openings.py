@@ -41,6 +41,18 @@ def test_a_reaction_is_drawn_by_what_the_turn_before_came_to(effect: str, result
     assert len(set(drawn)) > 3
 
 
+def test_what_users_do_on_a_device_may_be_bad_news():
+    restart = build_call("write", {"status_light": "blinking_red"})
+    assert find_outcome(restart) == "done"
+    assert find_outcome(restart.model_copy(update={"actor": "user"})) == "answered"
+
+
+def test_nobody_cheers_about_a_card_that_is_blocked():
+    drawn = [draw_turn_opening(PERSONA, "done", random.Random(seed), trouble=True) for seed in range(100)]
+    assert not any("!" in opening or "Great" in opening for opening in drawn)
+    assert any("!" in draw_turn_opening(PERSONA, "done", random.Random(seed)) for seed in range(100))
+
+
 class _Told(FrozenModel):
     """What a variant takes over from its base and tells anew."""
 

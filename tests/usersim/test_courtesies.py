@@ -64,4 +64,5 @@ def test_the_reaction_comes_once_and_not_before_a_refusal():
     assert said.add_to("") == "", "a call without a word"
     assert said.add_to("Let me look.") == "Oh dear. Let me look."
     assert said.add_to("It's done.") == "It's done."
+    assert Courtesies("Oh dear.").add_to("Sure, I'll look.") == "Oh dear. I'll look.", "nobody is eager about bad news"
     assert Courtesies("Oh dear.").add_to("I can't do that, because it is over.").startswith("I can't")

@@ -11,7 +11,13 @@ from trajsmith.grounding import is_end_out_of_reach
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook
 from trajsmith.phrasing.languages import get_language
 from trajsmith.records import AnswerFact, GoldCall, ToolSpec
-from trajsmith.usersim.reporting import ReportWriter, fit_to_question, render_missing_facts, summarize_reports
+from trajsmith.usersim.reporting import (
+    ReportWriter,
+    drop_repeated_openings,
+    fit_to_question,
+    render_missing_facts,
+    summarize_reports,
+)
 
 
 def facts(*values):
@@ -27,6 +33,16 @@ def test_facts_that_are_left_out_are_said_by_the_names_of_their_fields():
 def test_what_was_said_is_not_said_again_and_what_has_no_field_is_still_said():
     assert render_missing_facts("You have gold, Marisol Quinn.", facts("Marisol Quinn", "gold"), []) == []
     assert render_missing_facts("Done.", facts("a", "b"), [{"x": 1}]) == ["It also shows a and b."]
+
+
+def test_only_the_first_report_of_a_message_begins_with_done():
+    reports = ["Okay, it is in your calendar.", "All right, I've reserved Attic.", "Done, the reminder is set."]
+    assert drop_repeated_openings(reports) == [reports[0], "I've reserved Attic.", "the reminder is set."]
+
+
+def test_a_line_of_a_batch_begins_with_what_it_is_about():
+    reports = [f"It's the Sea Lark {number} on {number} May." for number in (3, 9)]
+    assert summarize_reports(reports, ["", ""])[0] == ["The Sea Lark 3 on 3 May.", "The Sea Lark 9 on 9 May."]
 
 
 def test_each_line_of_a_batch_has_a_name_and_what_holds_of_all_is_said_once():
@@ -133,7 +149,7 @@ def test_what_is_asked_for_next_is_not_told_before():
 
 def test_what_a_refusal_tells_is_not_told_before_it():
     """ "They can get £200.00 at most. I couldn't do it, because they can get no more than £200.00 for now." """
-    done = ("Seaview is saved.", "Seaview is saved; they can get £200.00 at most.")
+    done = ("Seaview is saved.", "Seaview is saved. They can get £200.00 at most.")
     book = Phrasebook(tools={"add": ToolPhrases(done=done)})
     tool = ToolSpec(server="bank", name="add", description="Add.", input_schema={"type": "object", "properties": {}})
     call = GoldCall(tool="add", arguments={}, provenance={}, effect="write")
