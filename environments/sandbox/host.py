@@ -43,6 +43,8 @@ _DYING = 64
 _LOCK_SECONDS = 30.0
 _BASES = 64
 """Initial states that a worker keeps."""
+_LOSSES = 2
+"""Workers in a row that may be lost while a play is forked from them; one may have ended before."""
 _LIMITS = frozenset({"timeout", "limit"})
 """Kinds of faults by which a worker enforces a limit."""
 _zygotes: dict[ZygoteOptions, ZygoteProcess] = {}
@@ -148,11 +150,14 @@ class WorkerHost:
         assert self._starting is not None
         async with self._starting:
             if self._main is None or not _lives(self._main):
+                self._count_idle_loss(self._main)
+                self._main = None
                 self._main = await self._start()
             return self._main
 
     async def connect(self) -> WorkerConnection:
         """Return a worker for an episode: the shared one, or a fresh process."""
+        losses = 0
         while True:
             self._require_no_quarantine()
             main = await self.main()
@@ -161,8 +166,9 @@ class WorkerHost:
             try:
                 return await self._fork()
             except WorkerLost as lost:  # it went before anybody noticed; the next one is fresh
-                if not lost.recycled and lost.kind == "crash":
-                    self.count_loss()
+                losses += not lost.recycled
+                if losses and (lost.culprit or losses >= _LOSSES):
+                    raise EnvironmentFault(lost.kind, self.name, f"no process for a play: {lost}") from lost
 
     async def states(self, seed: int) -> list[JsonObject]:
         """The program's initial states.
@@ -205,6 +211,15 @@ class WorkerHost:
             return None
         changed, used = unwrap_reply(await (await self.main()).send(WorkerOp.LOOK, 0), self.name)
         return changed, used
+
+    def count_idle_loss(self, connection: WorkerConnection) -> None:
+        """Count the process of a play that ended while it was asked for nothing; not if it ended with its worker."""
+        if _lives(connection.worker):
+            self._count_idle_loss(connection)
+
+    def _count_idle_loss(self, connection: WorkerConnection | None) -> None:
+        if connection is not None and self.own_process and connection.loss == "crash" and not connection.recycled:
+            self.count_loss()
 
     def count_loss(self) -> None:
         """Count a lost worker; after too many of them the environment is in quarantine, and nothing is started."""
@@ -262,12 +277,14 @@ class WorkerHost:
         _log.info("%s: worker %d %s in mode %s", self.name, forked.pid, started, self.settings.mode)
         return connection
 
-    def _connect(self, forked: ForkedProcess, zygote: ZygoteProcess | None) -> WorkerConnection:
-        """Listen to a process: a worker of this zygote, or a play."""
+    def _connect(
+        self, forked: ForkedProcess, zygote: ZygoteProcess | None, since: float | None = None
+    ) -> WorkerConnection:
+        """Listen to a process: a worker of this zygote, or a play, whose time counts since it was asked for."""
         settings = self.settings
         status = (lambda _: "it ended") if zygote is None else zygote.end
         connection = WorkerConnection(
-            forked, self._codec, settings.wall_seconds, settings.call_seconds, settings.load_seconds, status
+            forked, self._codec, settings.wall_seconds, settings.call_seconds, settings.load_seconds, status, since
         )
         assert self._memory is not None
         self._memory.add(connection, forked.pid if zygote is None else read_pid(forked))
@@ -345,11 +362,12 @@ class WorkerHost:
             limit = self.settings.processes
             raise RunError(f"{self.name}: more than {limit} plays with a process at a time: raise sandbox.processes")
         try:
-            forked = await self._forker.fork()
+            forked, asked = await self._forker.fork()
         except ForkRefused as error:
             raise EnvironmentFault("limit", self.name, str(error)) from error
         self._check_pidfd(forked)
-        connection = self._connect(forked, None)
+        connection = self._connect(forked, None, asked)
+        connection.worker = self._main
         self._forker.watch(connection)
         self._processes.add(connection)
         connection.on_end(lambda: self._processes.discard(connection))
