@@ -7,6 +7,7 @@ Inputs that reach new code stay in `.fuzz/NAME/`; an input that is a fault lies 
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -41,8 +42,16 @@ def main() -> None:
         f"-rss_limit_mb={MEMORY_MB}", f"-timeout={SLOW_SECONDS}", "-max_len=8192",
         f"-artifact_prefix={folder}/", "-print_final_stats=1", "-verbosity=0",
     ]  # fmt: skip
-    # The clock of libFuzzer is the wall's. It ends with its statistics when SIGUSR1 comes.
-    signal.signal(signal.SIGPROF, lambda number, frame: os.kill(os.getpid(), signal.SIGUSR1))
+
+    def end(number: int, frame: object) -> None:
+        """End libFuzzer, whose own clock is the wall's, with its statistics. The timer may run fast."""
+        left = float(seconds) - time.process_time()
+        if left > 0:
+            signal.setitimer(signal.ITIMER_PROF, max(left, 0.1))
+        else:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, float(seconds))
     atheris.Setup([sys.argv[0], *options, str(folder)], TARGETS[name])
     atheris.Fuzz()
