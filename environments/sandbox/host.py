@@ -25,7 +25,16 @@ from trajsmith.environments.sandbox.zygote_process import (
     release,
     terminate,
 )
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError, format_first_error
+from trajsmith.environments.schema_patterns import find_schema_fault
+from trajsmith.records import (
+    EnvironmentFault,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    RunError,
+    format_first_error,
+    to_one_line,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -306,7 +315,23 @@ class WorkerHost:
             self._spec = EnvironmentSpec.model_validate_json(description[0])
         except ValidationError as error:
             raise EnvironmentFault("protocol", self.name, f"no description: {format_first_error(error)}") from error
+        self._check_schemas(self._spec)
         self.name, self.notes = self._spec.name, tuple(description[1])
+
+    def _check_schemas(self, spec: EnvironmentSpec) -> None:
+        """Refuse a description whose schemas are none: this process compiles and walks through them.
+
+        Raises:
+            EnvironmentFault: One is no JSON Schema.
+        """
+        named = {f"tool {tool.name}": (tool.input_schema, tool.output_schema) for tool in spec.tools}
+        for where, schemas in {**named, "the state": (spec.state_schema,)}.items():
+            for schema in schemas:
+                fault = None if schema is None else find_schema_fault(schema)
+                if fault is not None:
+                    self._spec = None
+                    said = to_one_line(fault.message, 200)
+                    raise EnvironmentFault("protocol", self.name, f"no description: {where}: no JSON Schema: {said}")
 
     def _check_pidfd(self, forked: ForkedProcess) -> None:
         """Without a pidfd a worker would be ended by its number, which may be somebody else's by then.
