@@ -273,16 +273,17 @@ LOADS = {
     "text": "'x'",
     "schema of the state that is none": "described(program, state_schema={'type': 5})",
     "pattern that is none": "described(program, state_schema={'pattern': '(' * 900 + ')' * 900})",
-    "schema of a tool that is none": "described(program, tools=[{**TOOL, 'inputSchema': {'properties': [1]}}])",
-    "result of a tool that is none": "described(program, tools=[{**TOOL, 'outputSchema': {'items': 5}}])",
+    "schema of a tool that is none": "described(program, {'input_schema': {'properties': [1]}})",
+    "result of a tool that is none": "described(program, {'output_schema': {'items': 5}})",
 }
 """Answers to the request to load."""
 LOAD = """
 import sys, msgspec, orjson
 encode, frame_ = msgspec.msgpack.encode, sys._getframe()
-TOOL = {"name": "t", "description": "", "inputSchema": {"type": "object"}, "effect": "read"}
-def described(program, **changes):
-    return encode([orjson.dumps({**program.spec.model_dump(mode="json", exclude_none=True), **changes}), []])
+def described(program, tool=(), **changes):
+    spec = {**program.spec.model_dump(mode="json", exclude_none=True), **changes}
+    spec["tools"][0].update(tool)
+    return encode([orjson.dumps(spec), []])
 while frame_:
     if "_loaded" in frame_.f_globals:
         frame_.f_globals["describe_spec"] = lambda program: CONTENT
