@@ -273,8 +273,8 @@ LOADS = {
     "text": "'x'",
     "schema of the state that is none": "described(program, state_schema={'type': 5})",
     "pattern that is none": "described(program, state_schema={'pattern': '(' * 900 + ')' * 900})",
-    "schema of a tool that is none": "described(program, {'input_schema': {'properties': [1]}})",
-    "result of a tool that is none": "described(program, {'output_schema': {'items': 5}})",
+    "schema of a tool that is none": "described(program, {'inputSchema': {'properties': [1]}})",
+    "result of a tool that is none": "described(program, {'outputSchema': {'items': 5}})",
 }
 """Answers to the request to load."""
 LOAD = """
