@@ -291,9 +291,9 @@ def _iter_applied(validator: Any, value: JsonValue, schema: JsonValue) -> "Itera
 def _iter_parts(validator: Any, value: JsonValue, schema: JsonObject) -> "Iterator[tuple[Any, JsonObject]]":
     for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
         if keyword in schema:
-            found = validator._resolver.lookup(schema[keyword])
-            inner = validator.evolve(schema=found.contents, _resolver=found.resolver)
-            yield from _iter_applied(inner, value, found.contents)
+            resolved = validator._resolver.lookup(schema[keyword])
+            inner = validator.evolve(schema=resolved.contents, _resolver=resolved.resolver)
+            yield from _iter_applied(inner, value, resolved.contents)
     parts = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, ())]
     if isinstance(value, dict):
         parts += [part for name, part in schema.get("dependentSchemas", {}).items() if name in value]

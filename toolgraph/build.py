@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from trajsmith.environments.schema_patterns import find_schema_fault
+from trajsmith.environments import find_schema_fault
 from trajsmith.records import FrozenModel, InputError, ToolSpec, to_one_line
 from trajsmith.toolgraph.cross_server import ServerKeys, list_server_keys
 from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
@@ -110,8 +110,8 @@ def check_schema(tool: ToolSpec) -> None:
     """
     fault = find_schema_fault(tool.input_schema)
     if fault is not None:
-        said = to_one_line(fault.message, 200)
-        raise InputError(f"tool {tool.full_name}: its input schema is no JSON Schema: {said}")
+        message = to_one_line(fault.message, 200)
+        raise InputError(f"tool {tool.full_name}: its input schema is no JSON Schema: {message}")
     if tool.input_schema.get("type", "object") != "object":
         raise InputError(f"tool {tool.full_name}: its input schema must be of type object")
 

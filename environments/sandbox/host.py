@@ -330,8 +330,8 @@ class WorkerHost:
                 fault = None if schema is None else find_schema_fault(schema)
                 if fault is not None:
                     self._spec = None
-                    said = to_one_line(fault.message, 200)
-                    raise EnvironmentFault("protocol", self.name, f"no description: {where}: no JSON Schema: {said}")
+                    message = to_one_line(fault.message, 200)
+                    raise EnvironmentFault("protocol", self.name, f"no description: {where}: no JSON Schema: {message}")
 
     def _check_pidfd(self, forked: ForkedProcess) -> None:
         """Without a pidfd a worker would be ended by its number, which may be somebody else's by then.

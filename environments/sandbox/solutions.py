@@ -18,7 +18,7 @@ class _SolutionCall(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _SolutionRun(msgspec.Struct, forbid_unknown_fields=True):
-    """What a worker must say of a program; it may say anything."""
+    """Run of a program as a worker must describe it; it may say anything."""
 
     calls: list[_SolutionCall]
     pending: _SolutionCall | None
