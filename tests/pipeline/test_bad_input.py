@@ -95,7 +95,11 @@ def one_line(said, code):
 
 def process(*arguments, **more):
     command = [sys.executable, "-m", "trajsmith", *map(str, arguments)]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background of a shell has it ignored
+    try:
+        return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def ended(process):
