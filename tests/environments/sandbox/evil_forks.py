@@ -133,7 +133,9 @@ FORKS = {
     "a refusal with escapes": r"os.fork = lambda: answer_fork((4, encode(['limit', '\x1b[2J\n', '\x1b]0;x\x07'])))",
     "bytes for ever": "os.fork = lambda: [write(b'\\xff' * 4096) for _ in iter(int, 1)]",
 }
-"""What becomes of the request to fork a play; none of these opens a session."""
+"""What becomes of the request to fork a play; none of these opens a session, but for those of `RACES`."""
+RACES = {"made, and the worker ends"}
+"""Lies that a play may outlive by a moment, in which it answers."""
 STEPS = {
     f"{name} to {word}": f"Server._answer = answer_with({operation}, {name!r})"
     for word, operation in (("start", 1), ("base", 4), ("prepare", 10), ("states", 7))

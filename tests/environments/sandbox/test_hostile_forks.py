@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from evil_forks import FORKS, STEPS, WELL, evil_source
+from evil_forks import FORKS, RACES, STEPS, WELL, evil_source
 from evil_worker import EVIL
 from shop import shop
 from test_boundary import KINDS, MODES, STATE_BYTES, WALL, evil, opened, start_peak
@@ -70,11 +70,14 @@ async def test_a_lie_about_a_fork_is_a_fault_of_its_environment(name: str, mode:
     source, honest = source_of(FORKS[name], mode), shop(mode=mode)
     await source.spec()
     started = time.monotonic()
-    with pytest.raises(EnvironmentFault) as caught:
+    fault: EnvironmentFault | None = None
+    try:
         await opened(source, "A")
+    except EnvironmentFault as error:
+        fault = error
     assert time.monotonic() - started < WALL + LOAD + 1, "initial states have `load_seconds` more"
-    assert caught.value.kind in {*KINDS, "start"}
-    assert str(caught.value).isprintable()
+    assert fault is not None or name in RACES
+    assert fault is None or (fault.kind in {*KINDS, "start"} and str(fault).isprintable())
     await wait_for_children(source, 0)
     assert (await honest.spec()).name == "shop"
     source.close()
