@@ -112,7 +112,7 @@ arena-demo: $(STAMPS)/train  ## Two rounds of the arena, with control arm, for a
 attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, and one table of what held
 	$(BIN)/python benchmarks/attacks.py
 
-fuzz: $(STAMPS)/dev  ## Every parser of foreign bytes fuzzed by coverage for SECONDS each (installs atheris beside)
+fuzz: $(STAMPS)/dev  ## Every parser of foreign bytes fuzzed by coverage for SECONDS of CPU time each (installs atheris beside)
 	$(BIN)/python -c 'import atheris' 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
 	names=$$($(BIN)/python tests/hostile/fuzz.py --list) || exit 1; \
 	for name in $$names; do $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done

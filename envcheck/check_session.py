@@ -1,8 +1,11 @@
 """Check session: the prepared and explored environment that checks read."""
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
+
+import orjson
 
 from trajsmith.envcheck.argument_sampler import ArgumentSampler
 from trajsmith.envcheck.case_runner import CaseRunner, ReplayedCase
@@ -26,6 +29,9 @@ from trajsmith.records import (
     ToolSpec,
     compute_state_digest,
 )
+
+READ_BYTES = 8 << 20
+"""JSON of initial states that is read to learn from; what comes after is left out."""
 
 
 @dataclass
@@ -53,6 +59,8 @@ class CheckSession:
     data: StateColumns
     sampler: ArgumentSampler
     starts: list[StartState]
+    sampled: bool = False
+    """True if not all initial states of these seeds were read, since they are large."""
     explored: ExplorationLog = field(default_factory=ExplorationLog)
     explorer: Explorer | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -132,14 +140,16 @@ class CheckSession:
         Raises:
             EnvironmentFault: It does not start, or has no initial state.
         """
+        began = time.monotonic()
         spec = await source.spec()
-        states, starts = await _initial_states(source, plan, spec)
+        states, starts, sampled = await _initial_states(source, plan, spec)
         shape = learn_shape([state for _, state in states], spec.state_schema)
         viewer = StateViewer(shape)
         views = {start: viewer.view(state) for start, state in states}
         data = StateColumns(list(views.values()), shape)
-        runner = CaseRunner(source, spec, viewer, plan.seconds)
-        check_session = cls(source, spec, plan, runner, data, ArgumentSampler(spec, data), starts)
+        sampler = ArgumentSampler(spec, data)
+        runner = CaseRunner(source, spec, viewer, plan.seconds - (time.monotonic() - began))
+        check_session = cls(source, spec, plan, runner, data, sampler, starts, sampled)
         check_session._views = views
         check_session.other_processes = ReopenedProcesses(_make_reopenable(source))
         return check_session
@@ -163,20 +173,27 @@ def _make_reopenable(source: EnvironmentSource) -> ReopenableSource | None:
 
 async def _initial_states(
     source: EnvironmentSource, plan: CheckPlan, spec: EnvironmentSpec
-) -> tuple[list[tuple[StartState, JsonObject]], list[StartState]]:
-    """Different initial states of several seeds, as they are after the start, and those to play from."""
+) -> tuple[list[tuple[StartState, JsonObject]], list[StartState], bool]:
+    """Different initial states of several seeds after their start, those to play from, and whether there are more."""
     by_digest: dict[str, tuple[StartState, JsonObject]] = {}
     session = await source.open()
+    size, sampled = 0, False
     for number in range(plan.seed, plan.seed + plan.seeds):
         for index, state in enumerate(await source.states(number)):
-            start = StartState(seed=number, index=index)
-            by_digest.setdefault(compute_state_digest(state), (start, await _state_after_start(session, state)))
+            if sampled := size > READ_BYTES:
+                break
+            start, digest = StartState(seed=number, index=index), compute_state_digest(state)
+            if digest not in by_digest:
+                by_digest[digest] = start, await _state_after_start(session, state)
+                size += len(orjson.dumps(state))
+        if sampled:
+            break
         if number == plan.seed + 1 and len({start.seed for start, _ in by_digest.values()}) == 1:
             break  # the seed makes no difference
     await session.close()
     if not by_digest:
         raise EnvironmentFault("state", spec.name, "it gives no initial state")
-    return list(by_digest.values()), _select_start_states(list(by_digest.values()), plan.starts)
+    return list(by_digest.values()), _select_start_states(list(by_digest.values()), plan.starts), sampled
 
 
 async def _state_after_start(session: Session, state: JsonObject) -> JsonObject:

@@ -64,6 +64,8 @@ class EnvironmentReport(FrozenModel):
     findings: tuple[Finding, ...]
     states: int
     """Initial states that were read to learn what holds in all of them."""
+    sampled: bool = False
+    """True if there are more, which were left out since these are large."""
     facts: int
     """Relations that hold in all of them."""
     calls: int
@@ -134,6 +136,7 @@ def summarize_session(check_session: CheckSession, checks: Sequence[Check], cpu:
             sorted(check_session.findings, key=lambda one: (order[one.severity], one.tool or "", one.check, one.id))
         ),
         states=len(check_session.data.views),
+        sampled=check_session.sampled,
         facts=len(check_session.facts),
         calls=check_session.runner.calls,
         cpu_seconds=round(cpu, 2),

@@ -3,7 +3,7 @@
 from trajsmith.environments.diff import diff
 from trajsmith.environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
 from trajsmith.environments.native_program import NativeSession
-from trajsmith.environments.schema_patterns import compile_schema
+from trajsmith.environments.schema_patterns import compile_schema, find_schema_fault
 from trajsmith.environments.session import EnvironmentSource, InitialAction, Preparable, Session, ToolResult
 from trajsmith.records import ToolError
 
@@ -20,6 +20,7 @@ __all__ = [
     "ToolResult",
     "compile_schema",
     "diff",
+    "find_schema_fault",
     "native_tools",
     "tool",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trajsmith.environments.schema_patterns import SchemaValidator, compile_schema
+from trajsmith.environments.schema_patterns import SchemaValidator, compile_schema, find_schema_fault
 from trajsmith.environments.schemas import tidy_schema
 from trajsmith.records import (
     DEEPEST_JSON,
@@ -29,16 +29,12 @@ def validate_schema(schema: JsonObject, where: str) -> JsonObject:
     Raises:
         InputError: It is no valid JSON Schema, or a `$ref` leads nowhere.
     """
-    from jsonschema import Draft202012Validator, SchemaError
-    from jsonschema.validators import validator_for
-
     where = f"{where} is no valid JSON Schema"
     if is_too_deep(schema):
         raise InputError(f"{where}: nested deeper than {DEEPEST_JSON} levels")
-    try:
-        validator_for(schema, default=Draft202012Validator).check_schema(schema)
-    except SchemaError as error:
-        raise InputError(f"{where}: {error.json_path}: {' '.join(error.message.split())[:200]}") from error
+    fault = find_schema_fault(schema)
+    if fault is not None:
+        raise InputError(f"{where}: {fault.json_path}: {' '.join(fault.message.split())[:200]}")
     for reference in _references(schema):
         if not _resolves(reference, schema):
             raise InputError(f"{where}: $ref {reference!r} leads nowhere")

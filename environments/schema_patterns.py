@@ -8,8 +8,9 @@ Expressions are read as ECMA 262, which JSON Schema asks for: `$` is the end of 
 import functools
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trajsmith.records import JsonObject, JsonValue
 
@@ -24,6 +25,10 @@ STEPS, STEPS_PER_VALUE = 50_000, 20
 """Keywords that may be evaluated to check a value, and more for each value in it: parts of a schema that refer to
 parts that refer to parts are otherwise evaluated as often as there are ways through them, which doubles at each.
 """
+STEPS_PER_SCHEMA_VALUE = 100
+"""The same for each value in a schema that is checked itself: schemas of schemas evaluate many keywords for each."""
+DEEPEST_CHECK = 180
+"""Keywords inside each other: at a few hundred Python's stack ends, where what is written in Rust prints a panic."""
 _ENTRIES_PER_STEP = 20
 """Entries of a keyword, such as choices, that it takes a step to go through."""
 _TRUTHS = (object(), object())
@@ -51,10 +56,25 @@ def matches_pattern(pattern: str, text: str) -> bool:
     return matches is None or matches(text)
 
 
+def _is_pattern(pattern: JsonValue) -> bool:
+    """Return False for an expression that nobody understands. A long one is not looked at, nor used later."""
+    if not isinstance(pattern, str) or len(pattern) > LONGEST_PATTERN or _compile_pattern(pattern) is not None:
+        return True
+    _spend(len(pattern))
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
 class _Steps(threading.local):
     """Steps that are left for the value that this thread checks; None between values."""
 
     left: int | None = None
+    depth = 0
+    """Keywords that are being evaluated inside each other."""
 
 
 _steps = _Steps()
@@ -64,28 +84,37 @@ class _ExhaustedError(Exception):
     """No steps are left."""
 
 
+class _TooDeepError(Exception):
+    """Too many keywords are evaluated inside each other."""
+
+
 class SchemaValidator:
     """A compiled schema. To check a value takes time with its size, whatever the schema is."""
 
-    def __init__(self, validator: Any) -> None:
+    def __init__(self, validator: Any, steps_per_value: int = STEPS_PER_VALUE) -> None:
         self._validator = validator
+        self._steps_per_value = steps_per_value
 
     def iter_errors(self, value: JsonValue) -> "Iterator[ValidationError]":
         """Yield what is wrong with a value, last of all that its schema takes too many steps to tell."""
         from jsonschema import ValidationError
+        from referencing.exceptions import Unresolvable
 
-        before = _steps.left
-        _steps.left = STEPS + STEPS_PER_VALUE * _count_values(value)
+        before = _steps.left, _steps.depth
+        _steps.depth = 0
+        _steps.left = STEPS + self._steps_per_value * _count_values(value)
         try:
             yield from self._validator.iter_errors(value)
         except _ExhaustedError:
             yield ValidationError("the schema takes too many steps to check this value")
-        except RecursionError:
+        except (_TooDeepError, RecursionError):
             yield ValidationError("the schema nests too deeply to check this value")
+        except Unresolvable:
+            yield ValidationError("a $ref of the schema leads nowhere")
         except OverflowError:
             yield ValidationError("a number in it is too large to check")
         finally:
-            _steps.left = before
+            _steps.left, _steps.depth = before
 
     def is_valid(self, value: JsonValue) -> bool:
         """Return True if nothing is wrong with a value."""
@@ -100,6 +129,26 @@ def compile_schema(schema: JsonValue) -> SchemaValidator:
 
     dialect = _bound_dialect(validator_for(schema, default=Draft202012Validator))
     return SchemaValidator(dialect(schema, registry=Registry()))
+
+
+def find_schema_fault(schema: JsonValue) -> "ValidationError | None":
+    """Return the first fault of a schema by the schema of its dialect, in bounded time; None if it is valid."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+
+    dialect = validator_for(schema, default=Draft202012Validator)
+    meta = _bound_dialect(validator_for(dialect.META_SCHEMA, default=dialect))
+    validator = meta(dialect.META_SCHEMA, format_checker=_make_pattern_checker())
+    return next(SchemaValidator(validator, STEPS_PER_SCHEMA_VALUE).iter_errors(schema), None)
+
+
+@functools.cache
+def _make_pattern_checker() -> Any:
+    from jsonschema import FormatChecker
+
+    checker = FormatChecker(formats=())
+    checker.checks("regex")(_is_pattern)
+    return checker
 
 
 def _count_values(value: JsonValue) -> int:
@@ -128,7 +177,13 @@ def _count_steps(check: Callable[..., Any]) -> Callable[..., Any]:
         validator: Any, content: JsonValue, value: JsonValue, schema: JsonObject
     ) -> "Iterator[ValidationError]":
         _spend(1 + (len(content) if isinstance(content, list | dict) else 0) // _ENTRIES_PER_STEP)
-        yield from check(validator, content, value, schema) or ()
+        _steps.depth += 1
+        try:
+            if _steps.depth > DEEPEST_CHECK:
+                raise _TooDeepError
+            yield from check(validator, content, value, schema) or ()
+        finally:
+            _steps.depth -= 1
 
     return counted
 
@@ -140,6 +195,16 @@ def _hashable(value: JsonValue) -> object:
     if isinstance(value, list):
         return tuple(_hashable(inner) for inner in value)
     return _TRUTHS[value] if isinstance(value, bool) else value
+
+
+@functools.cache
+def _list_dialects() -> dict[str, Any]:
+    """Return the library's dialects by the names of their schemas."""
+    from jsonschema import validators
+
+    names = ("Draft3", "Draft4", "Draft6", "Draft7", "Draft201909", "Draft202012")
+    dialects = [getattr(validators, f"{name}Validator") for name in names]
+    return {dialect.ID_OF(dialect.META_SCHEMA).rstrip("#"): dialect for dialect in dialects}
 
 
 @functools.lru_cache
@@ -182,7 +247,102 @@ def _bound_dialect(dialect: Any) -> Callable[..., Any]:
         "patternProperties": check_pattern_properties,
         "additionalProperties": check_additional,
     }
+    for keyword, check in (
+        ("unevaluatedProperties", _check_unevaluated_properties),
+        ("unevaluatedItems", _check_unevaluated_items),
+    ):
+        if keyword in dialect.VALIDATORS:
+            checks[keyword] = check
     known = {**dialect.VALIDATORS, **checks}
     counted = {name: _count_steps(check) for name, check in known.items()}  # all, since old dialects have others
-    bounded: Callable[..., Any] = extend(dialect, counted)  # type: ignore[no-untyped-call]
-    return bounded
+    bounded: Any = extend(dialect, counted)  # type: ignore[no-untyped-call]
+    arguments = [(field.name, field.alias) for field in bounded.__attrs_attrs__ if field.init]
+
+    def evolve(self: Any, **changes: Any) -> Any:
+        """Return a validator of a part, bounded as well; the library's takes another one where a part has `$schema`."""
+        _spend(1)
+        part = changes.setdefault("schema", self.schema)
+        for name, argument in arguments:
+            if argument not in changes:
+                changes[argument] = getattr(self, name)
+        named = part.get("$schema") if isinstance(part, dict) else None
+        chosen = _list_dialects().get(named.rstrip("#"), dialect) if isinstance(named, str) else dialect
+        return _bound_dialect(chosen)(**changes)
+
+    bounded.evolve = evolve
+    return cast("Callable[..., Any]", bounded)
+
+
+def _iter_applied(validator: Any, value: JsonValue, schema: JsonValue) -> "Iterator[tuple[Any, JsonObject]]":
+    """Yield a schema and those that it applies to the same value, each with its validator, where the value fits."""
+    _spend(1 + (len(value) if isinstance(value, list | dict) else 0) // _ENTRIES_PER_STEP)
+    if not isinstance(schema, dict):
+        return
+    yield validator, schema
+    _steps.depth += 1
+    try:
+        if _steps.depth > DEEPEST_CHECK:
+            raise _TooDeepError
+        yield from _iter_parts(validator, value, schema)
+    finally:
+        _steps.depth -= 1
+
+
+def _iter_parts(validator: Any, value: JsonValue, schema: JsonObject) -> "Iterator[tuple[Any, JsonObject]]":
+    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+        if keyword in schema:
+            resolved = validator._resolver.lookup(schema[keyword])
+            inner = validator.evolve(schema=resolved.contents, _resolver=resolved.resolver)
+            yield from _iter_applied(inner, value, resolved.contents)
+    parts = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, ())]
+    if isinstance(value, dict):
+        parts += [part for name, part in schema.get("dependentSchemas", {}).items() if name in value]
+    if "if" in schema:
+        holds = validator.evolve(schema=schema["if"]).is_valid(value)
+        parts += [schema[keyword] for keyword in (("if", "then") if holds else ("else",)) if keyword in schema]
+    for part in parts:
+        if next(validator.descend(value, part), None) is None:
+            yield from _iter_applied(validator, value, part)
+
+
+def _check_unevaluated_properties(
+    validator: Any, rest: JsonValue, instance: JsonValue, schema: JsonObject
+) -> "Iterator[ValidationError]":
+    from jsonschema import ValidationError
+
+    if not isinstance(instance, dict):
+        return
+    left = set(instance)
+    for inner, part in _iter_applied(validator, instance, schema):
+        left -= {name for name in left if name in part.get("properties", {})}
+        for pattern in part.get("patternProperties", {}):
+            _spend(len(instance) // _ENTRIES_PER_STEP)
+            left -= {name for name in left if matches_pattern(pattern, name)}
+        for keyword in ("additionalProperties", "unevaluatedProperties"):
+            if keyword in part:
+                fits = part[keyword]
+                left -= {name for name in left if next(inner.descend(instance[name], fits), None) is None}
+    if left:
+        names = ", ".join(repr(name) for name in instance if name in left)
+        yield ValidationError(f"Unevaluated properties are not allowed ({names})")
+
+
+def _check_unevaluated_items(
+    validator: Any, rest: JsonValue, instance: JsonValue, schema: JsonObject
+) -> "Iterator[ValidationError]":
+    from jsonschema import ValidationError
+
+    if not isinstance(instance, list):
+        return
+    left = set(range(len(instance)))
+    for inner, part in _iter_applied(validator, instance, schema):
+        items, first = part.get("items"), part.get("prefixItems", ())
+        if isinstance(items, list):  # before 2020-12
+            items, first = part.get("additionalItems"), items
+        left -= left if items is not None else set(range(len(first)))
+        for keyword in ("contains", "unevaluatedItems"):
+            if keyword in part:
+                fits = part[keyword]
+                left -= {place for place in left if next(inner.descend(instance[place], fits), None) is None}
+    if left:
+        yield ValidationError(f"Unevaluated items are not allowed ({len(left)} of {len(instance)})")

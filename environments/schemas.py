@@ -13,9 +13,11 @@ _DATA = ("default", "examples", "const", "enum")
 def tidy_schema(schema: JsonObject) -> JsonObject:
     """Resolve local `$ref`s in place of `$defs` and remove generated titles.
 
-    Schemas that are recursive, or would grow beyond `MOST_VALUES`, keep their `$defs`.
+    Schemas that are recursive, would grow beyond `MOST_VALUES`, or refer into a definition, keep their `$defs`.
     """
     definitions = schema.get("$defs", {})
+    if not _references(schema) <= {None, *definitions}:
+        return _tidied(schema)
     if any(_reaches(name, name, definitions, set()) for name in definitions):
         return _tidied(schema)
     if _count_inlined(schema, definitions, {}) > max(MOST_VALUES, _count_inlined(schema, {}, {})):
@@ -37,10 +39,9 @@ def _count_inlined(value: JsonValue, definitions: Mapping[str, JsonValue], known
         return 1 + sum(_count_inlined(child, definitions, known) for child in value)
     if not isinstance(value, dict):
         return 1
-    reference = value.get("$ref")
-    name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else ""
+    name = _get_definition(value)
     count = 1
-    if name in definitions:
+    if name is not None and name in definitions:
         if name not in known:
             known[name] = _count_inlined(definitions[name], definitions, known)
         count += known[name]
@@ -52,9 +53,16 @@ def _tidied(schema: JsonObject) -> JsonObject:
     return cleaned
 
 
-def _references(value: JsonValue) -> set[str]:
+def _get_definition(value: JsonObject) -> str | None:
+    """Return what follows `#/$defs/` in the reference of a schema: a definition's name, or a place in one."""
+    reference = value.get("$ref")
+    prefix = "#/$defs/"
+    return reference.removeprefix(prefix) if isinstance(reference, str) and reference.startswith(prefix) else None
+
+
+def _references(value: JsonValue) -> set[str | None]:
     if isinstance(value, dict):
-        own = {value["$ref"].rsplit("/", 1)[-1]} if isinstance(value.get("$ref"), str) else set()
+        own = {_get_definition(value)}
         return own.union(*(_references(child) for child in value.values())) if value else own
     if isinstance(value, list):
         return set().union(*(_references(child) for child in value)) if value else set()
@@ -62,7 +70,8 @@ def _references(value: JsonValue) -> set[str]:
 
 
 def _reaches(start: str, goal: str, definitions: Mapping[str, JsonValue], seen: set[str]) -> bool:
-    for name in _references(definitions.get(start)):
+    for name in _references(definitions.get(start)) - {None}:
+        assert name is not None
         if name == goal:
             return True
         if name not in seen:
@@ -77,9 +86,11 @@ def _inline(value: JsonValue, definitions: Mapping[str, JsonValue]) -> JsonValue
         return [_inline(child, definitions) for child in value]
     if not isinstance(value, dict):
         return value
-    reference = value.get("$ref")
-    if isinstance(reference, str) and reference.removeprefix("#/$defs/") in definitions:
-        target = _inline(definitions[reference.removeprefix("#/$defs/")], definitions)
+    name = _get_definition(value)
+    if name is not None and name in definitions:
+        target = _inline(definitions[name], definitions)
+        if isinstance(target, bool):
+            target = {} if target else {"not": {}}
         return {**target, **{key: child for key, child in value.items() if key != "$ref"}}
     return {key: _inline(child, definitions) for key, child in value.items()}
 

@@ -26,12 +26,14 @@ class AtomicFolder:
         files: Patterns of the paths in it that an export writes (`*` also stands for slashes).
 
     Raises:
-        InputError: `directory` is a file.
+        InputError: `directory` is a file, or has no name, as `.` has none.
         RunError: `directory` has a file that no export writes.
     """
 
     def __init__(self, directory: str | Path, files: Sequence[str]) -> None:
         self.directory = Path(directory)
+        if self.directory.name in ("", ".."):
+            raise InputError(f"{directory} is no name of a folder: it is written beside it first; give its path")
         self._files = (*files, "*__pycache__/*.pyc")
         self.part = self.directory.with_name(f".{self.directory.name}.part")
         self._old = self.directory.with_name(f".{self.directory.name}.old")

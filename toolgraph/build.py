@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from trajsmith.records import FrozenModel, InputError, ToolSpec
+from trajsmith.environments import find_schema_fault
+from trajsmith.records import FrozenModel, InputError, ToolSpec, to_one_line
 from trajsmith.toolgraph.cross_server import ServerKeys, list_server_keys
 from trajsmith.toolgraph.endpoint_table import EndpointTable, build_table
 from trajsmith.toolgraph.endpoints import MAX_FIELDS
@@ -107,12 +108,10 @@ def check_schema(tool: ToolSpec) -> None:
     Raises:
         InputError: Names the tool and the fault.
     """
-    from jsonschema import Draft202012Validator, SchemaError
-
-    try:
-        Draft202012Validator.check_schema(tool.input_schema)
-    except SchemaError as error:
-        raise InputError(f"tool {tool.full_name}: its input schema is no JSON Schema: {error.message}") from error
+    fault = find_schema_fault(tool.input_schema)
+    if fault is not None:
+        message = to_one_line(fault.message, 200)
+        raise InputError(f"tool {tool.full_name}: its input schema is no JSON Schema: {message}")
     if tool.input_schema.get("type", "object") != "object":
         raise InputError(f"tool {tool.full_name}: its input schema must be of type object")
 

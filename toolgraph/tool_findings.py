@@ -7,7 +7,12 @@ import jsonschema_rs
 import orjson
 
 from trajsmith.grounding import resolve_pointer
-from trajsmith.records import JsonObject, ToolSpec
+from trajsmith.records import JsonObject, JsonValue, ToolSpec
+
+_USUAL = "https://json-schema.org/draft/2020-12/schema"
+_DIALECTS = {_USUAL, "https://json-schema.org/draft/2019-09/schema"} | {
+    f"http://json-schema.org/draft-{number}/schema" for number in ("04", "06", "07")
+}
 
 
 def deduplicate_tools(tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], list[str]]:
@@ -35,12 +40,22 @@ def _faults(tool: ToolSpec) -> Iterator[str]:
     for side, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
         if schema is None:
             continue
-        if not jsonschema_rs.meta.is_valid(schema):
+        if not _is_schema(schema):
             yield f"its {side} schema is no JSON Schema; it is read as far as it goes"
         if isinstance(schema, dict) and b'"$ref"' in orjson.dumps(schema, default=str):
             yield from (f"its {side} schema {fault}" for fault in _reference_faults(schema))
     if tool.input_schema.get("type", "object") != "object":
         yield "its input schema is not of type object"
+
+
+def _is_schema(schema: JsonValue) -> bool:
+    """Return whether a schema is valid by its dialect; one that names an unknown dialect is read as the usual one.
+
+    The library would ask the network for what it does not know.
+    """
+    if isinstance(schema, dict) and str(schema.get("$schema", _USUAL)).rstrip("#") not in _DIALECTS:
+        schema = {**schema, "$schema": _USUAL}
+    return jsonschema_rs.meta.is_valid(schema)
 
 
 def _reference_faults(root: JsonObject) -> Iterator[str]:

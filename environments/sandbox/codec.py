@@ -313,7 +313,7 @@ def _read_fault(content: bytes) -> Fault:
     if len(content) > TEXT_BYTES:
         raise ValueError(f"a fault of {len(content)} bytes")
     kind, message, tool = _decode_fault(content)
-    return kind, _printable(message), tool
+    return kind, _printable(message), None if tool is None else _printable(tool)
 
 
 def _printable(text: str) -> str:

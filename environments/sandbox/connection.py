@@ -36,7 +36,7 @@ class WorkerLost(Exception):
     Attributes:
         reason: One line.
         kind: What kind of fault it was.
-        culprit: True if it was at work on this request when it went.
+        culprit: True if it was at work on this request when it went, or served the play of this request alone.
         recycled: True if trajsmith closed it. No request is to blame, and each of them can be made again elsewhere.
     """
 
@@ -66,6 +66,7 @@ class WorkerConnection:
         call_seconds: float,
         load_seconds: float,
         status: Callable[[int], str],
+        since: float | None = None,
     ) -> None:
         """Listen to a worker that has just been forked.
 
@@ -77,6 +78,7 @@ class WorkerConnection:
             call_seconds: Seconds that each further request of a frame adds to that.
             load_seconds: Seconds that loading, and making initial states, add to that.
             status: Tells how a process ended, given its number.
+            since: Moment of the loop from which the time of the first requests counts; now by default.
         """
         self.forked = forked
         self.lost: str | None = None
@@ -84,6 +86,8 @@ class WorkerConnection:
         self.loss: LossKind = "crash"
         """What kind of fault that was."""
         self._recycled = False
+        self.worker: WorkerConnection | None = None
+        """The worker that the process of a play was forked from."""
         self.bases: dict[str, None] = {}
         """Names of the initial states that the worker has, the oldest first."""
         self._codec = codec
@@ -104,6 +108,10 @@ class WorkerConnection:
         """Seconds that may pass without any progress."""
         self._deadline = 0.0
         """When the oldest frame must be answered, whatever the worker says of its progress."""
+        self._since = since
+        """When the process of one play got the oldest of the requests that wait one after another."""
+        self._answered = 0
+        """Frames that it has answered since."""
         self._due = 0.0
         """When the next look at it is due."""
         self._seen_progress = b""
@@ -278,20 +286,31 @@ class WorkerConnection:
         for reply, (_, future) in zip(replies, batch, strict=True):
             if not future.done():
                 future.set_result(reply)
+        self._answered += 1
         self._expect()
 
     # The end
 
     def _expect(self) -> None:
-        """Give the oldest frame its size and its time."""
+        """Give the oldest frame its size and its time.
+
+        Requests that wait for each other in the process of a play share their time, as those of one frame do: each may
+        be in time, and all of them late.
+        """
         if not self._frames:
+            self._since = None
             return
         batch = self._frames[0]
         operations = [request[1] for request, _ in batch]
         self._largest = self._codec.limits.frame(operations)
         self._quiet = self._wall + (self._load if any(map(_LOADS.__getitem__, operations)) else 0.0)
         now = self._loop.time()
-        self._deadline = now + self._quiet + self._call * (len(batch) - 1)
+        further = len(batch) - 1
+        if self.forked.progress is None:
+            if self._since is None:
+                self._since, self._answered = now, 0
+            further += self._answered
+        self._deadline = (self._since or now) + self._quiet + self._call * further
         self._arm(now)
 
     def _arm(self, now: float) -> None:
@@ -341,7 +360,7 @@ class WorkerConnection:
         self._pending = []
         for request, future in waiting:
             if not future.done():
-                blamed = request[0] == culprit and not self._recycled
+                blamed = (self.forked.progress is None or request[0] == culprit) and not self._recycled
                 future.set_exception(WorkerLost(self.lost, kind, blamed, self._recycled))
                 future.exception()  # who gave up waiting must not be told of it at the end of the loop
 
@@ -351,8 +370,8 @@ class WorkerConnection:
             callback()
 
     def _find_culprit(self) -> int | None:
-        """Return the id of the request that it was at work on."""
-        if self.forked.progress is not None:
-            number: int = PROGRESS.unpack(self.forked.progress)[1]
-            return number
-        return self._frames[0][0][0][0] if self._frames else None
+        """Return the id of the request that a worker of many plays was at work on."""
+        if self.forked.progress is None:
+            return None
+        number: int = PROGRESS.unpack(self.forked.progress)[1]
+        return number

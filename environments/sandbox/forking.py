@@ -15,8 +15,10 @@ import errno
 import fcntl
 import os
 import select
+import signal
 import socket
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -109,6 +111,8 @@ class PlayForker:
         self._plays: dict[int, WorkerConnection] = {}
         self._strikes: dict[int, int] = {}
         self._may_fork = False
+        self._strays = False
+        """Whether the worker may have forked a process that nobody knows."""
         self._newborn: asyncio.Future[ForkedProcess] | None = None
         connection.on_end(self._end)
         if listener is not None:
@@ -118,16 +122,18 @@ class PlayForker:
             self._poll.register(listener, select.POLLIN)
             self._loop.add_reader(listener, self._decide)
 
-    async def fork(self) -> ForkedProcess:
-        """Return a new process with its channel.
+    async def fork(self) -> tuple[ForkedProcess, float]:
+        """Return a new process with its channel, and the moment of the loop at which the worker was asked for it.
 
         Raises:
             WorkerLost: The worker is gone, or forks nothing.
             ForkRefused: It cannot have one more process.
         """
         async with self._lock:
+            asked = self._loop.time()
             if self._listener is None:
-                return await self._fork_through_worker()
+                return await self._fork_through_worker(), asked
+            self._end_strays()
             newborn: asyncio.Future[ForkedProcess] = self._loop.create_future()
             self._newborn = newborn
             self._may_fork = True
@@ -135,11 +141,14 @@ class PlayForker:
             try:
                 answer = self._connection.send(WorkerOp.FORK, 0)
                 answer.add_done_callback(lambda answer: _note_refusal(answer, newborn))
-                return await newborn
-            except BaseException:
+                return await newborn, asked
+            except BaseException as error:
+                self._strays = not self._may_fork
                 if newborn.done() and not newborn.cancelled() and newborn.exception() is None:
                     terminate(newborn.result())
                     release(newborn.result())
+                if isinstance(error, ForkRefused):
+                    self._end_strays()
                 raise
             finally:
                 late.cancel()
@@ -165,6 +174,20 @@ class PlayForker:
         forked.pid = read_pid(forked)
         return forked
 
+    def _end_strays(self) -> None:
+        """End what a worker forked when it said that it cannot, or whom nobody waited for."""
+        if not self._strays or self._connection.lost is not None:
+            return
+        self._strays = False
+        try:
+            children = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()
+        except OSError:  # a kernel without this list: its whole group ends
+            self._connection.kill("it forked a process that is no play", "protocol")
+            return
+        for pid in map(int, children):
+            if pid not in self._plays:
+                _kill_child(pid, self._pid)
+
     def _give_up(self, newborn: "asyncio.Future[ForkedProcess]") -> None:
         """End the worker that does not fork the play that it was asked for."""
         if not newborn.done():
@@ -179,8 +202,8 @@ class PlayForker:
             os.close(self._listener)
             self._listener = None
         if self._newborn is not None and not self._newborn.done():
-            lost = WorkerLost(str(self._connection.lost), "crash", culprit=False, recycled=self._connection.recycled)
-            self._newborn.set_exception(lost)
+            main = self._connection
+            self._newborn.set_exception(WorkerLost(str(main.lost), main.loss, culprit=False, recycled=main.recycled))
 
     # Decisions
 
@@ -250,6 +273,18 @@ def read_pid(forked: ForkedProcess) -> int:
         if name == "Pid" and int(value) > 0:
             return int(value)
     raise RunError("the sandbox lost a worker while it started")
+
+
+def _kill_child(pid: int, parent: int) -> None:
+    """Kill a process, if it is the child of another still and its number nobody else's by now."""
+    with suppress(OSError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+            if int(stat.rpartition(")")[2].split()[1]) == parent:
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        finally:
+            os.close(descriptor)
 
 
 def _note_refusal(answer: "asyncio.Future[Reply]", newborn: "asyncio.Future[ForkedProcess]") -> None:

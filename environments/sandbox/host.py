@@ -25,7 +25,16 @@ from trajsmith.environments.sandbox.zygote_process import (
     release,
     terminate,
 )
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject, RunError, format_first_error
+from trajsmith.environments.schema_patterns import find_schema_fault
+from trajsmith.records import (
+    EnvironmentFault,
+    EnvironmentSpec,
+    InputError,
+    JsonObject,
+    RunError,
+    format_first_error,
+    to_one_line,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +52,8 @@ _DYING = 64
 _LOCK_SECONDS = 30.0
 _BASES = 64
 """Initial states that a worker keeps."""
+_LOSSES = 2
+"""Workers in a row that may be lost while a play is forked from them; one may have ended before."""
 _LIMITS = frozenset({"timeout", "limit"})
 """Kinds of faults by which a worker enforces a limit."""
 _zygotes: dict[ZygoteOptions, ZygoteProcess] = {}
@@ -148,11 +159,14 @@ class WorkerHost:
         assert self._starting is not None
         async with self._starting:
             if self._main is None or not _lives(self._main):
+                self._count_idle_loss(self._main)
+                self._main = None
                 self._main = await self._start()
             return self._main
 
     async def connect(self) -> WorkerConnection:
         """Return a worker for an episode: the shared one, or a fresh process."""
+        losses = 0
         while True:
             self._require_no_quarantine()
             main = await self.main()
@@ -161,8 +175,9 @@ class WorkerHost:
             try:
                 return await self._fork()
             except WorkerLost as lost:  # it went before anybody noticed; the next one is fresh
-                if not lost.recycled and lost.kind == "crash":
-                    self.count_loss()
+                losses += not lost.recycled
+                if losses and (lost.culprit or losses >= _LOSSES):
+                    raise EnvironmentFault(lost.kind, self.name, f"no process for a play: {lost}") from lost
 
     async def states(self, seed: int) -> list[JsonObject]:
         """The program's initial states.
@@ -205,6 +220,15 @@ class WorkerHost:
             return None
         changed, used = unwrap_reply(await (await self.main()).send(WorkerOp.LOOK, 0), self.name)
         return changed, used
+
+    def count_idle_loss(self, connection: WorkerConnection) -> None:
+        """Count the process of a play that ended while it was asked for nothing; not if it ended with its worker."""
+        if _lives(connection.worker):
+            self._count_idle_loss(connection)
+
+    def _count_idle_loss(self, connection: WorkerConnection | None) -> None:
+        if connection is not None and self.own_process and connection.loss == "crash" and not connection.recycled:
+            self.count_loss()
 
     def count_loss(self) -> None:
         """Count a lost worker; after too many of them the environment is in quarantine, and nothing is started."""
@@ -262,12 +286,14 @@ class WorkerHost:
         _log.info("%s: worker %d %s in mode %s", self.name, forked.pid, started, self.settings.mode)
         return connection
 
-    def _connect(self, forked: ForkedProcess, zygote: ZygoteProcess | None) -> WorkerConnection:
-        """Listen to a process: a worker of this zygote, or a play."""
+    def _connect(
+        self, forked: ForkedProcess, zygote: ZygoteProcess | None, since: float | None = None
+    ) -> WorkerConnection:
+        """Listen to a process: a worker of this zygote, or a play, whose time counts since it was asked for."""
         settings = self.settings
         status = (lambda _: "it ended") if zygote is None else zygote.end
         connection = WorkerConnection(
-            forked, self._codec, settings.wall_seconds, settings.call_seconds, settings.load_seconds, status
+            forked, self._codec, settings.wall_seconds, settings.call_seconds, settings.load_seconds, status, since
         )
         assert self._memory is not None
         self._memory.add(connection, forked.pid if zygote is None else read_pid(forked))
@@ -289,7 +315,23 @@ class WorkerHost:
             self._spec = EnvironmentSpec.model_validate_json(description[0])
         except ValidationError as error:
             raise EnvironmentFault("protocol", self.name, f"no description: {format_first_error(error)}") from error
+        self._check_schemas(self._spec)
         self.name, self.notes = self._spec.name, tuple(description[1])
+
+    def _check_schemas(self, spec: EnvironmentSpec) -> None:
+        """Refuse a description whose schemas are none: this process compiles and walks through them.
+
+        Raises:
+            EnvironmentFault: One is no JSON Schema.
+        """
+        named = {f"tool {tool.name}": (tool.input_schema, tool.output_schema) for tool in spec.tools}
+        for where, schemas in {**named, "the state": (spec.state_schema,)}.items():
+            for schema in schemas:
+                fault = None if schema is None else find_schema_fault(schema)
+                if fault is not None:
+                    self._spec = None
+                    message = to_one_line(fault.message, 200)
+                    raise EnvironmentFault("protocol", self.name, f"no description: {where}: no JSON Schema: {message}")
 
     def _check_pidfd(self, forked: ForkedProcess) -> None:
         """Without a pidfd a worker would be ended by its number, which may be somebody else's by then.
@@ -345,11 +387,12 @@ class WorkerHost:
             limit = self.settings.processes
             raise RunError(f"{self.name}: more than {limit} plays with a process at a time: raise sandbox.processes")
         try:
-            forked = await self._forker.fork()
+            forked, asked = await self._forker.fork()
         except ForkRefused as error:
             raise EnvironmentFault("limit", self.name, str(error)) from error
         self._check_pidfd(forked)
-        connection = self._connect(forked, None)
+        connection = self._connect(forked, None, asked)
+        connection.worker = self._main
         self._forker.watch(connection)
         self._processes.add(connection)
         connection.on_end(lambda: self._processes.discard(connection))

@@ -120,6 +120,8 @@ class SandboxLink:
         while True:
             connection = self._connection
             if connection is None or connection.lost is not None:
+                if connection is not None and self._broken is None:
+                    self._host.count_idle_loss(connection)
                 connection = await self._attached()
             try:
                 reply = await connection.send(operation, self._play, *arguments)
@@ -164,22 +166,22 @@ class SandboxLink:
                 connection = await self._host.connect()
             try:
                 self._host.keep_base(connection, name, state)
-                unwrap_reply(await connection.send(WorkerOp.START, self._play, name, changes), self._host.name)
-                await self._repeat(connection)
+                started = connection.send(WorkerOp.START, self._play, name, changes)
+                repeated = [connection.send(operation, self._play, *asked) for operation, asked, _ in self._log]
+                unwrap_reply(await started, self._host.name)
+                self._compare(await asyncio.gather(*repeated))
             except WorkerLost as lost:
                 self.handle_loss(lost, None)
                 continue
             self._connection = connection
             return connection
 
-    async def _repeat(self, connection: WorkerConnection) -> None:
-        """Make all calls again, and compare.
+    def _compare(self, replies: Sequence[Reply]) -> None:
+        """Compare what calls that were made again answer with what they did.
 
         Raises:
             EnvironmentFault: An answer is another one: the environment is not deterministic.
         """
-        waiting = [connection.send(operation, self._play, *arguments) for operation, arguments, _ in self._log]
-        replies = await asyncio.gather(*waiting)
         for number, (reply, (operation, arguments, known)) in enumerate(zip(replies, self._log, strict=True), 1):
             if hash(reply[:2]) != known:
                 tool = arguments[0] if operation == WorkerOp.CALL else None

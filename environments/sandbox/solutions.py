@@ -3,11 +3,27 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from trajsmith.environments.sandbox.host import WorkerHost
 from trajsmith.environments.sandbox.link import SandboxLink
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.session import ToolResult
 from trajsmith.records import EnvironmentFault, JsonObject, JsonValue
+
+
+class _SolutionCall(msgspec.Struct, forbid_unknown_fields=True):
+    tool: str
+    arguments: dict[str, Any]
+
+
+class _SolutionRun(msgspec.Struct, forbid_unknown_fields=True):
+    """Run of a program as a worker must describe it; it may say anything."""
+
+    calls: list[_SolutionCall]
+    pending: _SolutionCall | None
+    answer: Any
+
 
 LIMITS = SandboxSettings(call_seconds=1.0, wall_seconds=10.0, memory_mb=512)
 MakeCall = Callable[[str, JsonObject], Awaitable[ToolResult]]
@@ -67,9 +83,14 @@ class SolutionSandbox:
             result = await link.call("solve", arguments, "assistant", 0)
         finally:
             await link.close()
-        if not result.ok or not isinstance(result.content, dict):
-            raise EnvironmentFault("protocol", self._host.name, "the program gave no result", "solve")
-        return result.content
+        try:
+            msgspec.convert(result.content if result.ok else None, _SolutionRun)
+        except msgspec.ValidationError as error:
+            raise EnvironmentFault(
+                "protocol", self._host.name, f"the program gave no result: {error}", "solve"
+            ) from error
+        content: dict[str, Any] = result.content
+        return content
 
     def close(self) -> None:
         """End the worker."""

@@ -1,5 +1,6 @@
 """Shrinking, scores, the budget, replays and the page."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from trajsmith.envcheck import (
     Finding,
     StartState,
     check_environment,
+    check_session,
     render_reports_html,
     replay_finding,
 )
@@ -149,6 +151,26 @@ async def test_checks_that_the_budget_does_not_reach_have_not_passed() -> None:
     assert report.stopped == "endless"
     assert report.score == 1.0, "of what was done"
     assert [check.outcome for check in report.checks] == ["passed", *["not reached"] * (len(CHECKS))]
+
+
+async def test_of_large_initial_states_a_few_are_read_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = await check_environment(Shop(), PLAN, CHECKS[:1])
+    monkeypatch.setattr(check_session, "READ_BYTES", 1)
+    report = await check_environment(Shop(), PLAN, CHECKS[:1])
+    assert whole.states > 1 and not whole.sampled
+    assert report.states == 1 and report.sampled
+    assert report.calls > 0 and report.stopped == ""
+    assert "learned from the first 1 only" in render_reports_html([report])
+
+
+async def test_the_time_in_which_initial_states_are_read_counts() -> None:
+    class SlowShop(Shop):
+        async def states(self, seed: int) -> list[JsonObject]:
+            await asyncio.sleep(0.3)
+            return await super().states(seed)
+
+    report = await check_environment(SlowShop(), CheckPlan(seconds=0.3, seeds=1))
+    assert report.stopped == "exploring" and report.calls == 0
 
 
 async def test_every_finding_is_confirmed_by_playing_its_case() -> None:

@@ -3,10 +3,12 @@
 import time
 
 import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
 
 from trajsmith.environments.arguments import find_fault, validate_schema
 from trajsmith.environments.schema_patterns import LONGEST_PATTERN, compile_schema, matches_pattern
-from trajsmith.records import JsonObject, JsonValue
+from trajsmith.records import InputError, JsonObject, JsonValue
 
 ITSELF = {"$ref": "#/$defs/A"}
 TWICE = [{"type": "array", "items": ITSELF}, {"type": "array", "items": ITSELF}]
@@ -96,3 +98,121 @@ def test_a_pattern_longer_than_any_person_writes_is_not_understood() -> None:
 def test_a_number_without_end_is_a_fault_of_the_value() -> None:
     fault = find_fault(compile_schema({"properties": {"n": {"multipleOf": 0.01}}}), {"n": 10**400})
     assert fault is not None and "too large" in fault
+
+
+DIALECTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    *(f"http://json-schema.org/draft-{number}/schema#" for number in ("03", "04", "06", "07")),
+)
+SLOW = "^(a|a)*$"
+STOPPED = "a" * 40 + "!"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_part_that_names_a_dialect_is_bounded_as_well(dialect: str) -> None:
+    schema = {"properties": {"a": {"$schema": dialect, "pattern": SLOW}}}
+    began = time.process_time()
+    assert not compile_schema(schema).is_valid({"a": STOPPED})
+    items = {"$schema": dialect, "type": "array", "items": {"$ref": "#"}}
+    bomb: JsonObject = {"anyOf": [items, dict(items)], "type": "array"}
+    assert not compile_schema(bomb).is_valid(nest(90)) or dialect == DIALECTS[2], "which has no `anyOf`"
+    assert time.process_time() - began < 5
+
+
+UNEVALUATED: dict[str, tuple[JsonObject, JsonValue]] = {
+    "patterns of names": ({"unevaluatedProperties": False, "patternProperties": {SLOW: {}}}, {STOPPED: 1}),
+    "ways through names": ({"unevaluatedProperties": False, **chain("allOf", 40)}, {"a": 1}),
+    "ways through items": ({"unevaluatedItems": False, **chain("allOf", 40)}, [1]),
+    "many names in each part": (
+        {"unevaluatedProperties": False, "allOf": [{"properties": {f"a{n}": {} for n in range(500)}}] * 500},
+        {f"b{n}": 1 for n in range(5000)},
+    ),
+    "many items in each part": (
+        {"unevaluatedItems": False, "allOf": [{"prefixItems": [{}] * 500}] * 500},
+        [1] * 5000,
+    ),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", UNEVALUATED)
+def test_what_is_left_of_a_value_is_found_in_bounded_time(name: str) -> None:
+    schema, value = UNEVALUATED[name]
+    began = time.process_time()
+    assert not compile_schema(schema).is_valid(value)
+    assert time.process_time() - began < 5
+
+
+PARTS: JsonObject = {
+    "$defs": {"B": {"properties": {"b": {}}}},
+    "$ref": "#/$defs/B",
+    "properties": {"a": {}},
+    "patternProperties": {"^x-": {}},
+    "anyOf": [{"properties": {"c": {"type": "string"}}, "required": ["c"]}, {"properties": {"d": {}}}],
+    "if": {"properties": {"a": {"const": 1}}, "required": ["a"]},
+    "then": {"properties": {"e": {}}},
+    "else": {"properties": {"f": {}}},
+    "dependentSchemas": {"d": {"properties": {"g": {}}}},
+    "unevaluatedProperties": {"type": "null"},
+}
+ITEMS: JsonObject = {"prefixItems": [{"type": "string"}], "contains": {"const": 5}, "unevaluatedItems": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "valid"),
+    [
+        (PARTS, {"a": 1, "b": 1, "x-1": 1, "e": 1}, True),
+        (PARTS, {"a": 1, "f": 1}, False),
+        (PARTS, {"a": 2, "f": 1}, True),
+        (PARTS, {"d": 1, "g": 1}, True),
+        (PARTS, {"g": 1}, False),
+        (PARTS, {"g": None}, True),
+        (PARTS, {"c": 1}, False),
+        (PARTS, [1], True),
+        (ITEMS, ["a", 5, 5], True),
+        (ITEMS, ["a", 5, 6], False),
+        (ITEMS, ["a"], False),
+        ({"$schema": DIALECTS[1], "items": [{}], "unevaluatedItems": False}, [1], True),
+        ({"$schema": DIALECTS[1], "items": [{}], "unevaluatedItems": False}, [1, 2], False),
+        ({"$schema": DIALECTS[1], "items": [{}], "additionalItems": {}, "unevaluatedItems": False}, [1, 2], True),
+        ({"items": {}, "unevaluatedItems": False}, [1, 2], True),
+    ],
+)
+def test_what_is_left_of_a_value_is_what_the_library_says(schema: JsonObject, value: JsonValue, valid: bool) -> None:
+    assert compile_schema(schema).is_valid(value) is valid
+    assert validator_for(schema, default=Draft202012Validator)(schema).is_valid(value) is valid
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"pattern": "(" * 900 + ")" * 900}}},
+        {"properties": {"a": {"pattern": "a{99999999999999}"}}},
+        {"properties": {"a": {"pattern": "("}}},
+        {"type": [{"a": n} for n in range(5000)]},
+        {"$schema": DIALECTS[3], "properties": {"a": {"enum": [{"a": n % 4999} for n in range(5000)]}}},
+        {"required": [one for n in range(5000) for one in (n, f"a{n}")]},
+    ],
+    ids=["deep pattern", "large count", "no pattern", "types", "choices", "names"],
+)
+def test_a_schema_that_is_none_is_one_line_in_bounded_time(schema: JsonObject) -> None:
+    began = time.process_time()
+    with pytest.raises(InputError, match="tool t is no valid JSON Schema"):
+        validate_schema(schema, "tool t")
+    assert time.process_time() - began < 5
+
+
+def test_references_in_a_long_row_end_before_the_stack_does(capfd: pytest.CaptureFixture[str]) -> None:
+    parts = {f"D{n}": {"$ref": f"#/$defs/D{n + 1}"} for n in range(900)}
+    for keyword in ("unevaluatedProperties", "additionalProperties"):
+        schema = {"$defs": {**parts, "D900": {}}, "$ref": "#/$defs/D0", keyword: False}
+        assert find_fault(compile_schema(schema), {"a": 1}) is not None
+    assert capfd.readouterr().err == ""
+
+
+def test_a_reference_that_leads_nowhere_is_a_fault_of_the_value() -> None:
+    fault = find_fault(compile_schema({"$ref": "http://example.com/a"}), 1)
+    assert fault is not None and "a $ref of the schema leads nowhere" in fault

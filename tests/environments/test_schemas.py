@@ -9,7 +9,7 @@ from trajsmith.environments.arguments import validate_schema
 from trajsmith.environments.schema_patterns import compile_schema
 from trajsmith.environments.schemas import tidy_schema, wrap_schema
 from trajsmith.grounding.fields import list_input_fields, list_output_fields
-from trajsmith.records import InputError, ToolSpec
+from trajsmith.records import InputError, JsonObject, JsonValue, ToolSpec
 from trajsmith.records.tool_rendering import compact_schema
 from trajsmith.toolgraph import build_graph
 
@@ -113,3 +113,35 @@ def test_recursive_schemas_that_go_into_the_value_are_kept() -> None:
 def test_a_wrapped_schema_that_refers_to_itself_is_checked(right: bool) -> None:
     wrapped = wrap_schema(tidy_schema({"type": "array", "items": {"$ref": "#/$defs/Node"}, "$defs": TREE["$defs"]}))
     assert compile_schema(wrapped).is_valid({"result": [{"next": {"next": {} if right else 5}}]}) is right
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "not_valid"),
+    [
+        ({"$defs": {"": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/"}}}, "x", 1),
+        ({"$defs": {"": {}}, "properties": {"a": {"type": "string"}}}, "x", 1),
+        ({"$defs": {"A": True, "B": False}, "properties": {"a": {"$ref": "#/$defs/A"}}}, 1, None),
+        ({"$defs": {"B": False}, "properties": {"a": {"$ref": "#/$defs/B"}}}, None, 1),
+        (
+            {
+                "$defs": {"A": {"b": {"type": "string"}}, "A/b": {"items": {"$ref": "#/$defs/A/b"}}},
+                "properties": {"a": {"$ref": "#/$defs/A/b"}},
+            },
+            "x",
+            1,
+        ),
+        (
+            {
+                "$defs": {"A": {"properties": {"b": {"type": "string"}}}},
+                "properties": {"a": {"$ref": "#/$defs/A/properties/b"}},
+            },
+            "x",
+            1,
+        ),
+    ],
+    ids=["no name", "no name, no reference", "true", "false", "slash", "into a definition"],
+)
+def test_definitions_of_any_name_are_tidied(schema: JsonObject, valid: JsonValue, not_valid: JsonValue) -> None:
+    validator = compile_schema(validate_schema(schema, "tool t"))
+    assert valid is None or validator.is_valid({"a": valid})
+    assert not_valid is None or not validator.is_valid({"a": not_valid})

@@ -389,7 +389,10 @@ def tool_list(data: bytes) -> None:
 
 
 @target(
-    b'{"type":"object","properties":{"a":{"type":"string","pattern":"^(a|aa)+$","format":"date"}},"x":{"a":"aaa!"}}'
+    b'{"type":"object","properties":{"a":{"type":"string","pattern":"^(a|aa)+$","format":"date"}},"x":{"a":"aaa!"}}',
+    b'{"properties":{"a":{"$schema":"http://json-schema.org/draft-07/schema#","pattern":"^(a|a)*$"}},"x":{"a":"aa!"}}',
+    b'{"allOf":[{"properties":{"a":{}}}],"unevaluatedProperties":false,"patternProperties":{"^b":{}},"x":{"c":1}}',
+    b'{"prefixItems":[{}],"contains":{"const":1},"unevaluatedItems":{"$ref":"#/$defs/a"},"$defs":{"a":{}},"x":[1,2]}',
 )
 def schema(data: bytes) -> None:
     """A JSON Schema, and a value (at its key `x`) that it judges."""

@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -104,7 +103,7 @@ def shell(line: str, folder: Path, **environment: str) -> Outcome:
     (folder / "mine.py").write_text("from trajsmith import Environment\n\n\nclass Mine(Environment):\n    pass\n")
     program = f"{sys.executable} -m trajsmith"
     line = line.replace("{trajsmith}", program) if "{trajsmith}" in line else f"{program} {line}"
-    began = time.monotonic()
+    began = os.times()
     try:
         done = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {line}"], cwd=folder, capture_output=True, timeout=SECONDS,
@@ -113,7 +112,9 @@ def shell(line: str, folder: Path, **environment: str) -> Outcome:
     except subprocess.TimeoutExpired:
         return Outcome(None, "", "", SECONDS)
     texts = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-    return Outcome(done.returncode, *texts, time.monotonic() - began)
+    ended = os.times()
+    used = ended.children_user + ended.children_system - began.children_user - began.children_system
+    return Outcome(done.returncode, *texts, used)
 
 
 @pytest.mark.parametrize("name", SURROUNDINGS)

@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
+from trajsmith.export.atomic_folder import AtomicFolder
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.records import Summary
+from trajsmith.records import InputError, Summary
 
 PROGRESS = re.compile(
     r"(sample chains|ground by execution|write tasks|play dialogues|verify by replay|export dataset|replay|audit \w+): "
@@ -94,7 +95,11 @@ def one_line(said, code):
 
 def process(*arguments, **more):
     command = [sys.executable, "-m", "trajsmith", *map(str, arguments)]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background of a shell has it ignored
+    try:
+        return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def ended(process):
@@ -429,3 +434,9 @@ def test_a_record_that_was_edited_is_noticed(trajsmith, copied, command, name):
         return  # neither reads verdicts that are there
     assert f"{copied / name}:2: changed by hand: " in one_line(found, 2)
     assert (copied / name).read_bytes() == b"".join([lines[0], edited, *lines[2:]])
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "a/.."])
+def test_a_folder_without_a_name_is_not_written(name):
+    with pytest.raises(InputError, match="is no name of a folder"):
+        AtomicFolder(name, ())

@@ -1,5 +1,6 @@
 """Odd tools: the build goes on, each oddity is said once per tool, and what can be read is read."""
 
+import socket
 from typing import Any
 
 import pytest
@@ -106,3 +107,14 @@ def test_names_of_symbols_only_and_empty_schemas_do_no_harm() -> None:
 def test_no_tools_make_an_empty_graph() -> None:
     graph = build_graph([])
     assert (graph.tools, graph.parameters, graph.edges, graph.findings) == ((), (), (), ())
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_a_dialect_that_nobody_knows_is_not_asked_for(side: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        schema = {"$schema": f"http://127.0.0.1:{listener.getsockname()[1]}/schema", **takes()}
+        graph = build_graph([LIST, spec("odd", schema if side == "input" else takes(), schema)])
+        listener.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    assert graph.findings == ()

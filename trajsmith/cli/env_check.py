@@ -205,6 +205,8 @@ def _show(report: "EnvironmentReport", target: str) -> None:
     skipped = [f"{one.name} ({one.reason})" for one in report.checks if one.outcome == "skipped"]
     if skipped:
         out.print(f"skipped: {'; '.join(skipped)}", markup=False, style="dim")
+    if report.sampled:
+        out.print(f"the initial states are large: learned from the first {report.states} only", markup=False)
     if report.stopped:
         out.print(f"the time ended at {report.stopped}; raise --budget", markup=False)
     if report.findings:

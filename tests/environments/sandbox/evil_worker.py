@@ -271,11 +271,19 @@ LOADS = {
     "notes many": "encode([b'{}', ['x'] * 100_000])",
     "nothing": "b''",
     "text": "'x'",
+    "schema of the state that is none": "described(program, state_schema={'type': 5})",
+    "pattern that is none": "described(program, state_schema={'pattern': '(' * 900 + ')' * 900})",
+    "schema of a tool that is none": "described(program, {'inputSchema': {'properties': [1]}})",
+    "result of a tool that is none": "described(program, {'outputSchema': {'items': 5}})",
 }
 """Answers to the request to load."""
 LOAD = """
-import sys, msgspec
+import sys, msgspec, orjson
 encode, frame_ = msgspec.msgpack.encode, sys._getframe()
+def described(program, tool=(), **changes):
+    spec = {**program.spec.model_dump(mode="json", exclude_none=True), **changes}
+    spec["tools"][0].update(tool)
+    return encode([orjson.dumps(spec), []])
 while frame_:
     if "_loaded" in frame_.f_globals:
         frame_.f_globals["describe_spec"] = lambda program: CONTENT
