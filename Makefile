@@ -103,10 +103,10 @@ ARENA := runs/arena-demo
 arena-demo: $(STAMPS)/train  ## Two rounds of the arena, with control arm, for a small model made here; stopped, the same command goes on
 	if [ ! -f $(ARENA)/data/summary.json ]; then \
 		if [ -d $(ARENA)/data ]; then $(BIN)/trajsmith resume $(ARENA)/data; \
-		else $(BIN)/trajsmith run configs/train_demo_data.yaml --run $(ARENA)/data; fi; fi
+		else $(BIN)/trajsmith run configs/arena_demo_data.yaml; fi; fi
 	if [ ! -f $(ARENA)/start/config.json ]; then \
 		again=; if ls $(ARENA)/start/checkpoints/checkpoint-*/trainer_state.json > /dev/null 2>&1; then again=--resume; fi; \
-		$(BIN)/trajsmith sft configs/train_demo_sft.yaml --set dataset=$(ARENA)/data --set out=$(ARENA)/start $$again; fi
+		$(BIN)/trajsmith sft configs/arena_demo_start.yaml $$again; fi
 	$(BIN)/trajsmith arena configs/arena_demo.yaml
 
 attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, and one table of what held

@@ -30,6 +30,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
         ("pretrained_grpo.yaml", GrpoConfig),
         ("pretrained_eval.yaml", EvalConfig),
         ("arena_demo.yaml", ArenaConfig),
+        ("arena_demo_start.yaml", SftConfig),
     ],
 )
 def test_shipped_configurations_load(file, model):
