@@ -12,7 +12,7 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, Turn, canonical_json
 
 AGAIN = (
-    "I just want to be sure that it went through.",
+    "I'd like to see how it looks now.",
     "I'd like to check that everything is right now.",
 )
 AGAIN_STEP = "again"
