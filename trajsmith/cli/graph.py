@@ -229,7 +229,7 @@ def export(
 @app.command()
 def sample(
     graph: GraphPath,
-    count: Annotated[int, typer.Option("--count", min=1, help="Chains to draw.")] = 10,
+    count: Annotated[int, typer.Option("--count", min=1, max=1_000_000, help="Chains to draw.")] = 10,
     length: Annotated[tuple[int, int], typer.Option("--length", metavar="MIN MAX", help="Tools of a chain.")] = (6, 11),
     servers: Annotated[int, typer.Option("--servers", min=1, help="Most servers of a chain.")] = 1,
     difficulty: Annotated[float | None, typer.Option("--difficulty", min=0, max=1, help="The dial, 0 to 1.")] = None,
