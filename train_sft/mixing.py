@@ -27,13 +27,9 @@ def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple
     """
     mixed, sources = [], []
     for share in shares:
-        whole = read(share.dataset, "train")
-        uncalled = sorted(set(share.without_tools).difference(*map(list_called_tools, whole)))
-        if uncalled:
-            raise InputError(f"{share.dataset}: no row calls {', '.join(uncalled)} of without_tools")
-        rows = leave_out_calls(whole, share.without_tools)
-        if not rows:
-            raise InputError(f"{share.dataset}: without_tools leaves none of its {len(whole)} rows")
+        rows = read(share.dataset, "train")
+        if share.without_tools:
+            rows = _leave_out_known_calls(rows, share)
         drawn = weigh_rows(
             rows, share.weight, derive_seed("mix", str(seed), *sorted(str(row.get("id")) for row in rows))
         )
@@ -42,6 +38,19 @@ def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple
         mixed += drawn
         sources.append(describe_source(share, rows, len(drawn)))
     return mixed, sources
+
+
+def _leave_out_known_calls(rows: Sequence[JsonObject], share: DatasetShare) -> list[JsonObject]:
+    """Return the rows without those that call a share's `without_tools`, each of which some row must call."""
+    uncalled = set(share.without_tools)
+    for row in rows:
+        uncalled -= list_called_tools(row)
+    if uncalled:
+        raise InputError(f"{share.dataset}: no row calls {', '.join(sorted(uncalled))} of without_tools")
+    kept = leave_out_calls(rows, share.without_tools)
+    if not kept:
+        raise InputError(f"{share.dataset}: without_tools leaves none of its {len(rows)} rows")
+    return kept
 
 
 def leave_out_calls(rows: Sequence[JsonObject], tools: Sequence[str]) -> list[JsonObject]:

@@ -136,10 +136,9 @@ def test_execution_takes_links_away_from_a_tool_whose_use_is_recorded() -> None:
     assert compute_final_scores(evidence, {key: 0.4}, 0.2)[key] == REFUTED
 
 
-async def test_recorded_tasks_are_played_again_on_the_environment() -> None:
-    call = RecordedCall(
-        "find_ferries", "ferries", {"pier": "mill"}, [{"ferry_id": "F-mill-7", "leaves": "09:30"}], True
-    )
+@pytest.mark.parametrize("name", ["find_ferries", "ferries.find_ferries"])
+async def test_recorded_tasks_are_played_again_on_the_environment(name: str) -> None:
+    call = RecordedCall(name, "ferries", {"pier": "mill"}, [{"ferry_id": "F-mill-7", "leaves": "09:30"}], True)
     recordings = [Recording(str(number), ("When does my ferry leave?", call)) for number in range(FEW)]
     played: list[int] = []
     evidence = await collect_evidence(

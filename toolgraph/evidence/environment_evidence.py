@@ -1,6 +1,7 @@
 """All evidence that an environment at hand gives: its links tried, and recorded tasks played on it again."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import orjson
 
@@ -39,6 +40,9 @@ async def collect_evidence(
     Raises:
         EnvironmentFault: The environment does not start, or breaks while a recorded task is played.
     """
+    tools = (await source.spec()).tools
+    plain = {tool.full_name: tool.name for tool in tools}
+    recordings = [_use_plain_names(recording, plain) for recording in recordings]
     calls = [step for recording in recordings for step in recording.steps if isinstance(step, RecordedCall) and step.ok]
     executed = await execute_links(source, scores, settings, seed, [(call.tool, call.arguments) for call in calls])
     if not recordings:
@@ -53,7 +57,16 @@ async def collect_evidence(
                 advance()
     finally:
         await session.close()
-    return GraphEvidence(recorded=mine_recordings(played, (await source.spec()).tools), executed=[executed])
+    return GraphEvidence(recorded=mine_recordings(played, tools), executed=[executed])
+
+
+def _use_plain_names(recording: Recording, plain: Mapping[str, str]) -> Recording:
+    """The recording with the tools of the environment by their plain names, as its sessions know them."""
+    steps = tuple(
+        replace(step, tool=plain.get(step.tool, step.tool)) if isinstance(step, RecordedCall) else step
+        for step in recording.steps
+    )
+    return replace(recording, steps=steps)
 
 
 def _initial_state(recording: Recording) -> JsonObject | None:
