@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from trajsmith.environments import ToolResult
+from trajsmith.phrasing import Phrasebook, ScenarioBook
 from trajsmith.records import Actor, EnvironmentSpec, JsonObject, ToolSpec
 
 MODULES = {
     "GorillaFileSystem": "gorilla_file_system",
+    "MathAPI": "math_api",
     "MessageAPI": "message_api",
     "TwitterAPI": "posting_api",
     "TicketAPI": "ticket_api",
@@ -24,7 +26,7 @@ MODULES = {
     "TravelAPI": "travel_booking",
     "VehicleControlAPI": "vehicle_control",
 }
-"""MathAPI is left out: it holds no state and looks nothing up."""
+"""Class to the module that has it."""
 
 
 def classes(folder: Path) -> dict[str, type]:
@@ -36,6 +38,30 @@ def classes(folder: Path) -> dict[str, type]:
     sys.path.insert(0, str(folder))
     home = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
     return {server: vars(importlib.import_module(f"{home}.{module}"))[server] for server, module in MODULES.items()}
+
+
+class BfclSource:
+    """The servers as one environment with one initial state."""
+
+    name = "bfcl"
+    isolation = "in the process of the benchmark"
+    notes: tuple[str, ...] = ()
+    phrasebook = Phrasebook()
+    scenarios = ScenarioBook()
+
+    def __init__(self, classes_by_name: Mapping[str, type], tools: list[ToolSpec], state: JsonObject) -> None:
+        self.classes = classes_by_name
+        self.tools = tools
+        self.state = state
+
+    async def spec(self) -> EnvironmentSpec:
+        return (await self.open()).spec
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        return [self.state]
+
+    async def open(self) -> "BfclSession":
+        return BfclSession(self.classes, self.tools)
 
 
 class BfclSession:
@@ -53,7 +79,8 @@ class BfclSession:
         self.playing = {}
         for server, cls in self.classes.items():
             self.playing[server] = cls()
-            self.playing[server]._load_scenario(copy.deepcopy(state.get(server, {})))
+            if hasattr(cls, "_load_scenario"):  # MathAPI holds no state
+                self.playing[server]._load_scenario(copy.deepcopy(state.get(server, {})))
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         if self.home[tool] not in self.playing:

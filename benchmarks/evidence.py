@@ -26,14 +26,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 import numpy as np
-from _bfcl import BfclSession, classes
+from _bfcl import BfclSource, classes
 from _toolgraph_sets import GoldSet, data_folder, gold_set, read_rows
 from scipy.optimize import minimize
 
@@ -44,9 +44,8 @@ from trajsmith.environments.native_source import build_library_source
 from trajsmith.environments.sandbox.settings import Mode, SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
-from trajsmith.records import JsonObject
-from trajsmith.toolgraph.evidence.execution import execute_links
-from trajsmith.toolgraph.evidence.graph_evidence import FEW, compute_schema_scores
+from trajsmith.toolgraph.evidence.execution import ExecutionEvidence, execute_links
+from trajsmith.toolgraph.evidence.graph_evidence import GraphEvidence, compute_schema_scores
 from trajsmith.toolgraph.evidence.missing_lookups import add_lookups
 from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence, mine_recordings
 from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording, parse_recording, read_recordings
@@ -57,9 +56,8 @@ from trajsmith.toolgraph.evidence.score_rule import (
     compute_recorded_terms,
     is_proved,
     logit,
-    score_from_execution,
 )
-from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
+from trajsmith.toolgraph.graph import LinkKey
 from trajsmith.toolgraph.link_model import load_link_model
 from trajsmith.toolgraph.settings import ExecutionSettings
 
@@ -114,7 +112,7 @@ def probed(one: Case, tau2: Path | None, bfcl: Path | None, mode: Mode) -> Case:
     if one.gold.name == "tau2_airline" and tau2 is not None:
         return asyncio.run(_in_tau2(one, tau2, mode))
     if one.gold.name == "bfcl_public" and bfcl is not None:
-        return replace(one, recordings=tuple(asyncio.run(_in_bfcl(one, bfcl))))
+        return asyncio.run(_in_bfcl(one, bfcl))
     return one
 
 
@@ -136,11 +134,13 @@ async def _in_tau2(one: Case, checkout: Path, mode: Mode) -> Case:
     return replace(one, recordings=tuple(played), source=source)
 
 
-async def _in_bfcl(one: Case, folder: Path) -> list[Recording]:
+async def _in_bfcl(one: Case, folder: Path) -> Case:
     rows = read_rows(data_folder() / "sets" / one.gold.name / "replay.jsonl")
     states = {row["task_id"]: row["initial_config"] for row in rows}
-    session = BfclSession(classes(folder), one.gold.tools)
-    return [await add_lookups(recording, states[recording.task], session) for recording in one.recordings]
+    source = BfclSource(classes(folder), one.gold.tools, next(iter(states.values())))
+    session = await source.open()
+    played = [await add_lookups(recording, states[recording.task], session) for recording in one.recordings]
+    return replace(one, recordings=tuple(played), source=source)
 
 
 def _simulations() -> Iterator[Recording]:
@@ -178,9 +178,7 @@ def folds(recordings: Sequence[Recording], seed: int = 0) -> Iterator[tuple[list
         yield [one for one in recordings if one.task not in held], [one for one in recordings if one.task in held]
 
 
-async def _execute(
-    one: Case, scores: Mapping[LinkKey, float], examples: Sequence[tuple[str, JsonObject]]
-) -> list[LinkEvidence]:
+async def _execute(one: Case, scores: Mapping[LinkKey, float], known: Sequence[Recording]) -> ExecutionEvidence:
     """Try the links in the environment, which names its server and wraps its lists otherwise than the set does."""
     source = one.source
     assert source is not None
@@ -188,17 +186,25 @@ async def _execute(
     there = {full[tool.name]: tool.full_name for tool in (await source.spec()).tools if tool.name in full}
     here = {name: mine for mine, name in there.items()}
     bare = {tool.full_name for tool in one.gold.tools if (tool.output_schema or {}).get("type") == "array"}
-    known = {
+    likely = {
         (there[s], there[t], output.replace("$", "$.result", 1) if s in bare else output, parameter): score
         for (s, t, output, parameter), score in scores.items()
         if s in there and t in there
     }
-    executed = await execute_links(source, known, ExecutionSettings(), 0, examples)
+    executed = await execute_links(source, likely, ExecutionSettings(), 0, known)
     changes = {row.key: {"source": here[row.source], "target": here[row.target]} for row in executed.links}
     for key, change in changes.items():
         if change["source"] in bare:
             change["output"] = key[2].replace("$.result", "$", 1)
-    return [msgspec.structs.replace(row, **changes[row.key]) for row in executed.links]
+    return replace(
+        executed,
+        links=tuple(msgspec.structs.replace(row, **changes[row.key]) for row in executed.links),
+        parameters={(here[tool], parameter): tried for (tool, parameter), tried in executed.parameters.items()},
+        absent=frozenset(
+            (here[tool], path.replace("$.result", "$", 1) if here[tool] in bare else path)
+            for tool, path in executed.absent
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -213,17 +219,13 @@ class Fold:
     """float64 [links, terms]; rows of links that recordings say nothing of hold the schema score alone."""
     spoken: Any
     """bool [links]: recordings say something."""
-    links: Mapping[LinkKey, LinkEvidence] = field(default_factory=dict)
-    """By execution."""
-    called: Mapping[str, int] = field(default_factory=dict)
-    """Tool to how many recorded calls of it succeeded."""
+    evidence: GraphEvidence
 
     def edges(self, weights: Any) -> dict[tuple[str, str], tuple[float, int]]:
         """Pair of tools to the margin over the threshold of its best link, and that link's row."""
         margin = np.where(self.spoken, self.terms @ weights, self.terms[:, 1])
-        for row, key in enumerate(self.keys):
-            if key in self.links:
-                margin[row] = self._execute(margin[row], key)
+        for row, key in enumerate(self.keys if self.evidence.executed else ()):
+            margin[row] = self._execute(margin[row], key)
         best: dict[tuple[str, str], tuple[float, int]] = {}
         for row, key in enumerate(self.keys):
             if margin[row] > best.get(key[:2], (-math.inf, 0))[0]:
@@ -232,8 +234,7 @@ class Fold:
 
     def _execute(self, margin: float, key: LinkKey) -> float:
         cut = logit(load_link_model().threshold)
-        executed = logit(score_from_execution(1 / (1 + math.exp(-margin - cut)), self.links[key])) - cut
-        return min(margin, executed) if self.called.get(key[1], 0) >= FEW else executed
+        return logit(self.evidence.score_by_execution(key, 1 / (1 + math.exp(-margin - cut)))) - cut
 
     def figures(self, weights: Any, held: bool = False) -> dict[str, Any]:
         edges = self.edges(weights).items()
@@ -256,13 +257,9 @@ def folds_of(one: Case) -> tuple[Fold, ...]:
 
 def _fold(one: Case, mined: RecordedEvidence, held: RecordedEvidence, known: Sequence[Recording]) -> Fold:
     gold, schemas = one.gold, compute_schema_scores(one.gold.tools)
-    links: dict[LinkKey, LinkEvidence] = {}
-    if one.source is not None:
-        steps = [step for recording in known for step in recording.steps if isinstance(step, RecordedCall)]
-        examples = [(step.tool, step.arguments) for step in steps if step.ok]
-        executed = asyncio.run(_execute(one, schemas, examples))
-        links = {row.key: row for row in executed}
-    keys = sorted(schemas.keys() | mined.flows.keys() | links.keys())
+    executed = [] if one.source is None else [asyncio.run(_execute(one, schemas, known))]
+    evidence = GraphEvidence(mined, executed)
+    keys = sorted(schemas.keys() | mined.flows.keys() | evidence.links.keys())
     cut = load_link_model().threshold
     terms, spoken = [], []
     for key in keys:
@@ -276,7 +273,7 @@ def _fold(one: Case, mined: RecordedEvidence, held: RecordedEvidence, known: Seq
         {**row, "tier": row.get("tier", "core") if (row["source"], row["target"]) in shown else "extra"}
         for row in gold.edges
     ]
-    return Fold(gold, replace(gold, edges=rows), keys, np.array(terms), np.array(spoken), links, mined.called)
+    return Fold(gold, replace(gold, edges=rows), keys, np.array(terms), np.array(spoken), evidence)
 
 
 def fit(names: Sequence[str]) -> Any:

@@ -58,7 +58,7 @@ class ExecutionSettings(FrozenModel):
     """Limits of the calls that test the links of an environment."""
 
     calls: NonNegativeInt = 1200
-    """Calls per environment; 0 leaves the graph to the schemas."""
+    """Calls per environment, and as many again in recorded tasks; 0 leaves the graph to the schemas."""
     live_calls: NonNegativeInt = 60
     """The same where going back is a fresh start and all calls again, as with live servers."""
     states: PositiveInt = 2

@@ -14,6 +14,7 @@ from trajsmith.phrasing import Phrasebook
 from trajsmith.records import EnvironmentSpec, JsonObject
 from trajsmith.toolgraph import ToolGraph
 from trajsmith.toolgraph.evidence import (
+    ExecutionEvidence,
     ExecutionSettings,
     GraphEvidence,
     RecordedEvidence,
@@ -21,9 +22,12 @@ from trajsmith.toolgraph.evidence import (
     collect_evidence,
     execute_links,
 )
+from trajsmith.toolgraph.evidence.contrast_tests import ParameterTrials
 from trajsmith.toolgraph.evidence.graph_evidence import FEW, compute_final_scores
+from trajsmith.toolgraph.evidence.recorded_flows import ValueFlow, ValueOrigins
 from trajsmith.toolgraph.evidence.recordings import RecordedCall
 from trajsmith.toolgraph.evidence.score_rule import PROVED, REFUTED, is_proved, is_refuted
+from trajsmith.toolgraph.evidence.value_leaves import walk_leaves
 from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 
 PIERS = ("north", "south", "west", "quarry", "mill", "lock")
@@ -100,10 +104,11 @@ async def test_a_search_that_finds_nothing_refutes_a_link_beside_one_that_works(
 
 async def test_recorded_calls_are_tried_as_examples() -> None:
     alone = await execute_links(FerriesSource(), SCORES, SETTINGS, seed=3)
-    examples = [("open_log", {"phrase": "ebb and flow"}), ("open_log", {"phrase": "wrong"}), ("unknown", {})]
-    shown = await execute_links(FerriesSource(), SCORES, SETTINGS, 3, examples)
+    calls = [("open_log", {"phrase": "ebb and flow"}), ("open_log", {"phrase": "wrong"}), ("unknown", {})]
+    recordings = [Recording("1", tuple(RecordedCall(name, "", arguments, None, True) for name, arguments in calls))]
+    shown = await execute_links(FerriesSource(), SCORES, SETTINGS, 3, recordings)
     assert "ferries.open_log" in shown.worked - alone.worked
-    assert shown == await execute_links(FerriesSource(), SCORES, SETTINGS, 3, examples)
+    assert shown == await execute_links(FerriesSource(), SCORES, SETTINGS, 3, recordings)
 
 
 def proof(key: LinkKey, worked: int, failed: int = 0) -> LinkEvidence:
@@ -121,19 +126,118 @@ def proof(key: LinkKey, worked: int, failed: int = 0) -> LinkEvidence:
     )
 
 
-@pytest.mark.parametrize(("called", "expected"), [(0, PROVED), (FEW - 1, PROVED), (FEW, 0.02)])
-def test_execution_adds_no_link_to_a_tool_whose_use_is_recorded(called: int, expected: float) -> None:
+def evidence_of(parameter: str, calls: int) -> GraphEvidence:
+    """Recorded calls that fill a parameter of `find_ferries` with what the user said."""
+    return GraphEvidence(RecordedEvidence(origins={("ferries.find_ferries", parameter): ValueOrigins(user=calls)}))
+
+
+@pytest.mark.parametrize(("calls", "expected"), [(0, PROVED), (1, 0.02)])
+def test_execution_adds_no_link_to_a_parameter_that_recorded_calls_fill(calls: int, expected: float) -> None:
     key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
-    evidence = GraphEvidence(recorded=RecordedEvidence(called={"ferries.find_ferries": called}))
+    evidence = evidence_of("pier", calls)
     evidence.links = {key: proof(key, worked=6)}
     assert compute_final_scores(evidence, {key: 0.02}, 0.2)[key] == pytest.approx(expected, abs=0.03)
 
 
+@pytest.mark.parametrize(("free", "seen", "expected"), [(4, 1, REFUTED), (2, 1, 0.2), (4, 0, 0.4), (4, 6, 0.9)])
+def test_a_parameter_that_takes_anything_keeps_only_links_that_recordings_show(
+    free: int, seen: int, expected: float
+) -> None:
+    key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
+    evidence = evidence_of("pier", seen)
+    assert evidence.recorded is not None
+    if seen > 1:
+        evidence.recorded.origins[key[1], "pier"].internal = 6
+        evidence.recorded.flows[key] = ValueFlow(first=6, id_like=True, tasks=set("abcdef"))
+    evidence.parameters = {(key[1], "pier"): ParameterTrials(tried=4, free=free)}
+    assert compute_final_scores(evidence, {key: 0.4}, 0.2)[key] == pytest.approx(expected, abs=0.11)
+
+
+def test_an_output_that_no_result_has_gives_nothing() -> None:
+    key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
+    executed = ExecutionEvidence(absent=frozenset({key[::2]}))
+    assert compute_final_scores(GraphEvidence(executed=[executed]), {key: 0.4}, 0.2)[key] == REFUTED
+
+
 def test_execution_takes_links_away_from_a_tool_whose_use_is_recorded() -> None:
     key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
-    evidence = GraphEvidence(recorded=RecordedEvidence(called={"ferries.find_ferries": FEW}))
+    evidence = evidence_of("pier", 1)
     evidence.links = {key: proof(key, worked=0, failed=6)}
     assert compute_final_scores(evidence, {key: 0.4}, 0.2)[key] == REFUTED
+
+
+class LockedState(EnvironmentState):
+    is_open: bool = False
+
+
+class LockedFerries(Environment[LockedState]):
+    """Ferries whose log is locked."""
+
+    @tool(effect="write")
+    def unlock(self, phrase: str) -> Pier:
+        """Open the log.
+
+        Args:
+            phrase: The words that open it.
+        """
+        if phrase != "ebb and flow":
+            raise ToolError("these are not the words")
+        self.state.is_open = True
+        return Pier(pier="lock", town="lockwick")
+
+    @tool(effect="read")
+    def list_piers(self) -> list[Pier]:
+        """All piers, with the towns that they are in."""
+        return [Pier(pier=name, town=f"{name}wick") for name in PIERS]
+
+    @tool(effect="read")
+    def read_log(self, pier: str, notes: list[str]) -> Ferry:
+        """Read the log of a pier.
+
+        Args:
+            pier: Whose log.
+            notes: What to write beside it.
+        """
+        if not self.state.is_open or pier not in PIERS:
+            raise ToolError("there is no such log")
+        return Ferry(ferry_id=f"F-{pier}-7", leaves="09:30")
+
+
+class LockedSource(FerriesSource):
+    name = "locked_ferries"
+
+    async def spec(self) -> EnvironmentSpec:
+        return LockedFerries.describe()
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        return [LockedState(now=datetime(2026, 3, 2, 9)).model_dump(mode="json")]
+
+    async def open(self) -> NativeSession:
+        return NativeSession(LockedFerries, LockedFerries.describe())
+
+
+async def test_arguments_of_recorded_calls_are_changed_where_the_calls_were_made() -> None:
+    key: LinkKey = ("locked_ferries.list_piers", "locked_ferries.read_log", "$.result[*].pier", "pier")
+    calls: list[tuple[str, JsonObject]] = [
+        ("unlock", {"phrase": "ebb and flow"}),
+        ("list_piers", {}),
+        ("read_log", {"pier": "mill", "notes": ["calm"]}),
+    ]
+    recording = Recording("1", tuple(RecordedCall(name, "", arguments, None, True) for name, arguments in calls))
+    alone = await execute_links(LockedSource(), {key: 0.4}, SETTINGS, 3)
+    shown = await execute_links(LockedSource(), {key: 0.4}, SETTINGS, 3, [recording, recording])
+    assert "locked_ferries.read_log" in shown.worked - alone.worked
+    assert is_proved(next(row for row in shown.links if row.key == key))
+    evidence = GraphEvidence(executed=[shown])
+    assert evidence.takes_anything("locked_ferries.read_log", "notes")
+    assert not evidence.takes_anything("locked_ferries.read_log", "pier")
+
+
+def test_a_list_of_scalars_is_one_parameter() -> None:
+    schema = LockedFerries.describe().tools[-1].input_schema
+    leaves = walk_leaves({"pier": "mill", "notes": ["calm", "fog"]}, schema, "")
+    assert [(leaf.path, leaf.value) for leaf in leaves] == [("pier", "mill"), ("notes", "calm"), ("notes", "fog")]
+    assert [leaf.path for leaf in walk_leaves(["calm"], None)] == ["$[*]"]
 
 
 @pytest.mark.parametrize("name", ["find_ferries", "ferries.find_ferries"])
@@ -147,7 +251,7 @@ async def test_recorded_tasks_are_played_again_on_the_environment(name: str) -> 
     assert len(played) == FEW and evidence.recorded is not None
     flow = evidence.recorded.flows["ferries.list_piers", "ferries.find_ferries", "$.result[*].pier", "pier"]
     assert len(flow.tasks) == FEW
-    assert evidence.shows_use("ferries.find_ferries") and not evidence.shows_use("ferries.list_piers")
+    assert evidence.shows_use("ferries.find_ferries", "pier")
 
 
 def test_a_result_that_recordings_hold_bare_is_found_at_its_declared_path() -> None:

@@ -151,11 +151,12 @@ async def test_an_environment_that_does_not_start_leaves_the_graph_to_the_schema
     [
         ("id", "A", {"id": "new", "rows": [{"sku": "A"}, {"sku": "B"}]}),
         ("rows[*].sku", "B", {"id": "A", "rows": [{"sku": "A"}, {"sku": "new"}]}),
+        ("tags", "A", {"id": "A", "rows": [{"sku": "A"}, {"sku": "B"}], "tags": ["new", "B"]}),
     ],
-    ids=["top", "nested"],
+    ids=["top", "nested", "a list"],
 )
 def test_one_argument_is_changed_alone(path: str, value: str, expected: dict[str, Any]) -> None:
-    arguments = {"id": "A", "rows": [{"sku": "A"}, {"sku": "B"}]}
+    arguments = {"id": "A", "rows": [{"sku": "A"}, {"sku": "B"}]} | ({"tags": ["A", "B"]} if path == "tags" else {})
     assert replace_argument(arguments, Leaf(path, path.split(".")[-1], value), "new") == expected
     assert arguments["id"] == "A"
 
@@ -168,8 +169,10 @@ def test_one_argument_is_changed_alone(path: str, value: str, expected: dict[str
         ([], [{"id": 1}, {"id": 2}, {"id": 3}], ["$.note"]),
         (["id", "note"], [{"id": 1}, {"id": 2, "note": "x"}], []),
         (["id", "note"], [], []),
+        (["id", "note"], [[{"id": 1, "note": "x"}]], ["$.id", "$.note"]),
+        (["id", "note"], [None], []),
     ],
-    ids=["required", "optional", "never in many", "in one", "nothing seen"],
+    ids=["required", "optional", "never in many", "in one", "nothing seen", "a list instead", "nothing told"],
 )
 def test_what_no_result_has_although_it_is_promised(
     required: list[str], results: list[Any], expected: list[str]

@@ -90,6 +90,8 @@ class Contrast:
     leaf: Leaf
     outputs: Outputs
     state: int
+    unrelated: Mapping[OutputPlace, Sequence[Any]] = field(default_factory=dict)
+    """More values from elsewhere: (tool, output path) to what it gave in other states."""
 
     def __post_init__(self) -> None:
         self.tool = self.ledger.tools[self.baseline_call.call.tool]
@@ -188,6 +190,10 @@ class Contrast:
             for text, (value, _) in values.items()
             if type(value) is kind and text not in near
         }
+        for place, values in self.unrelated.items():
+            for value in values if place not in places else ():
+                if type(value) is kind and (text := canonicalize_value(value)) is not None and text not in near:
+                    far.setdefault(text, value)
         chosen = self.probe.rng.sample(sorted(far), min(len(far), self.ledger.settings.elsewhere))
         outcomes = [await self._try(text, far[text], self.probe.base) for text in chosen]
         self.far = [one for one in outcomes if one is not None]
@@ -229,10 +235,10 @@ def replace_argument(arguments: JsonObject, leaf: Leaf, value: Any) -> JsonObjec
     """Arguments with another value at a leaf, wherever the old one stands at this path."""
 
     def copy(node: Any, parts: tuple[str, ...]) -> Any:
+        if isinstance(node, list) and parts[:1] in ((), ("*",)):
+            return [copy(child, parts[1:]) for child in node]
         if not parts:
             return value if node == leaf.value else node
-        if isinstance(node, list) and parts[0] == "*":
-            return [copy(child, parts[1:]) for child in node]
         if isinstance(node, dict):
             return {key: copy(child, parts[1:]) if parts[0] in (key, "*") else child for key, child in node.items()}
         return node

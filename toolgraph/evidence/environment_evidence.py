@@ -3,15 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import orjson
-
 from trajsmith.environments import EnvironmentSource
-from trajsmith.records import JsonObject
 from trajsmith.toolgraph.evidence.execution import execute_links
 from trajsmith.toolgraph.evidence.graph_evidence import GraphEvidence
 from trajsmith.toolgraph.evidence.missing_lookups import add_lookups
 from trajsmith.toolgraph.evidence.recorded_flows import mine_recordings
-from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording
+from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording, read_initial_state
 from trajsmith.toolgraph.graph import LinkKey
 from trajsmith.toolgraph.settings import ExecutionSettings
 
@@ -43,20 +40,19 @@ async def collect_evidence(
     tools = (await source.spec()).tools
     plain = {tool.full_name: tool.name for tool in tools}
     recordings = [_use_plain_names(recording, plain) for recording in recordings]
-    calls = [step for recording in recordings for step in recording.steps if isinstance(step, RecordedCall) and step.ok]
-    executed = await execute_links(source, scores, settings, seed, [(call.tool, call.arguments) for call in calls])
     if not recordings:
-        return GraphEvidence(executed=[executed])
+        return GraphEvidence(executed=[await execute_links(source, scores, settings, seed)])
     first = (await source.states(seed))[0]
     session = await source.open()
     played = []
     try:
         for recording in recordings:
-            played.append(await add_lookups(recording, _initial_state(recording) or first, session))
+            played.append(await add_lookups(recording, read_initial_state(recording) or first, session))
             if advance is not None:
                 advance()
     finally:
         await session.close()
+    executed = await execute_links(source, scores, settings, seed, played)
     return GraphEvidence(recorded=mine_recordings(played, tools), executed=[executed])
 
 
@@ -67,12 +63,3 @@ def _use_plain_names(recording: Recording, plain: Mapping[str, str]) -> Recordin
         for step in recording.steps
     )
     return replace(recording, steps=steps)
-
-
-def _initial_state(recording: Recording) -> JsonObject | None:
-    """The initial state that a recording names, if it is an object."""
-    try:
-        state = orjson.loads(recording.state)
-    except orjson.JSONDecodeError:
-        return None
-    return state if isinstance(state, dict) else None

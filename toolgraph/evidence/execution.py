@@ -11,9 +11,9 @@ that another thing may have too count for nothing either (`trajsmith.toolgraph.e
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trajsmith.environments import EnvironmentSource, Session
@@ -27,7 +27,14 @@ from trajsmith.toolgraph.evidence.contrast_tests import (
     Outputs,
     ParameterTrials,
 )
-from trajsmith.toolgraph.evidence.state_probe import CallBudget, StateProbe, SuccessfulCall
+from trajsmith.toolgraph.evidence.recordings import RecordedCall, Recording, read_initial_state
+from trajsmith.toolgraph.evidence.state_probe import (
+    EXAMPLES,
+    CallBudget,
+    StateProbe,
+    SuccessfulCall,
+    iterate_new_values,
+)
 from trajsmith.toolgraph.evidence.value_leaves import Leaf, canonicalize_value, list_enumerated_values, walk_leaves
 from trajsmith.toolgraph.graph import LinkEvidence, LinkKey
 from trajsmith.toolgraph.settings import ExecutionSettings
@@ -50,6 +57,8 @@ class ExecutionEvidence:
     calls: int = 0
     worked: frozenset[str] = frozenset()
     """Full names of the tools of which a call worked."""
+    absent: frozenset[tuple[str, str]] = frozenset()
+    """(full tool name, output path) of what output schemas promise and no result has."""
 
 
 async def execute_links(
@@ -57,23 +66,24 @@ async def execute_links(
     scores: Mapping[LinkKey, float],
     settings: ExecutionSettings,
     seed: int,
-    examples: Iterable[tuple[str, JsonObject]] = (),
+    recordings: Sequence[Recording] = (),
 ) -> ExecutionEvidence:
-    """Try the links of one environment on several of its initial states.
+    """Try the links of one environment on several of its initial states, and where recorded calls were made.
 
     Args:
         source: The environment; its calls run where its sessions run.
         scores: Link to its score by schemas.
         settings: The budget.
         seed: The same seed makes the same calls.
-        examples: Calls that may work, such as recorded ones: plain tool name and arguments, tried before any others.
+        recordings: Tasks of this environment, with the plain names of tools. Their calls are the first that are tried
+            on the initial states; then they are played, and the arguments of their calls are changed where they stand.
 
     Raises:
         EnvironmentFault: The environment does not start, or does not go back to where it was.
     """
     spec = await source.spec()
     states = (await source.states(seed))[: settings.states]
-    runner = _Runner(spec, scores, settings, source.phrasebook, list(examples))
+    runner = _Runner(spec, scores, settings, source.phrasebook, recordings)
     session = await source.open()
     calls = min(settings.calls, settings.live_calls) if replays(session) else settings.calls
     try:
@@ -81,6 +91,11 @@ async def execute_links(
             budget = CallBudget((calls - runner.calls) // (len(states) - number))
             rng = random.Random(derive_seed(seed, "execution", spec.name, number))
             await runner.on_state(session, state, number, budget, rng)
+        budget = CallBudget(calls)
+        for number, recording in enumerate(recordings, len(states)):
+            rng = random.Random(derive_seed(seed, "recorded", spec.name, number))
+            await runner.on_recording(session, recording, states[0], number, budget, rng)
+        runner.calls += budget.spent
     finally:
         await session.close()
     return runner.result()
@@ -110,11 +125,25 @@ class _Runner:
         scores: Mapping[LinkKey, float],
         settings: ExecutionSettings,
         phrasebook: Phrasebook,
-        examples: Sequence[tuple[str, JsonObject]],
+        recordings: Sequence[Recording],
     ) -> None:
         self.spec = spec
-        self.examples = examples
         self.tools = {tool.name: tool for tool in spec.tools}
+        self.examples = [
+            (step.tool, step.arguments)
+            for recording in recordings
+            for step in recording.steps
+            if isinstance(step, RecordedCall) and step.ok and not step.probed
+        ]
+        self.changed = Counter[str]()
+        """Tool to its recorded calls of which the arguments were changed."""
+        self.recorded: dict[OutputPlace, list[Any]] = defaultdict(list)
+        """(tool, output path) to the values that recorded calls gave."""
+        for recording in recordings:
+            for step in recording.steps:
+                if isinstance(step, RecordedCall) and step.tool in self.tools:
+                    for leaf in iterate_new_values(step.output, step.arguments, self.tools[step.tool]):
+                        self.recorded[step.tool, leaf.path].append(leaf.value)
         self.settings = settings
         self.phrasebook = phrasebook
         self.choices = {tool.name: list_enumerated_values(tool) for tool in spec.tools}
@@ -155,6 +184,39 @@ class _Runner:
                     await Contrast(self.ledger, probe, success, leaf, outputs, number).run()
         self.calls += budget.spent
 
+    async def on_recording(
+        self,
+        session: Session,
+        recording: Recording,
+        first: JsonObject,
+        number: int,
+        budget: CallBudget,
+        rng: random.Random,
+    ) -> None:
+        """Play a recording, and change the arguments of its calls in the states where they were made."""
+        going_back = make_rewindable(session)
+        state = read_initial_state(recording) or first
+        await going_back.reset(state)
+        values, earlier = ValueSource(state), list[SuccessfulCall]()
+        for step in recording.steps:
+            if isinstance(step, str) or step.tool not in self.tools or not budget.left:
+                continue
+            base, digest = await going_back.checkpoint(), await going_back.state_hash()
+            probe = StateProbe(self.spec, going_back, values, self.phrasebook, rng, budget, base, digest, self.faults)
+            probe.successes = [replace(success, mark=base) for success in earlier]
+            success = await probe.try_call(self.tools[step.tool], step.arguments)
+            if success is None:
+                continue
+            if not step.probed and self.changed[step.tool] < EXAMPLES:
+                self.changed[step.tool] += 1
+                outputs = self._outputs(probe)
+                for leaf in walk_leaves(step.arguments, self.tools[step.tool].input_schema, ""):
+                    if not self._is_choice(step.tool, leaf):
+                        await Contrast(self.ledger, probe, success, leaf, outputs, number, self.recorded).run()
+            earlier.append(success)
+            self.results[step.tool].append(success.call.result)
+            await going_back.rollback(success.mark)
+
     def _is_choice(self, tool: str, leaf: Leaf) -> bool:
         return canonicalize_value(leaf.value) is None or leaf.path in self.choices[tool]
 
@@ -187,13 +249,20 @@ class _Runner:
         broken = [
             f"tool {self.full[name]}: execution: it broke: {how[:200]}" for name, how in sorted(self.faults.items())
         ]
+        absent = {name: find_missing_outputs(self.tools[name], results) for name, results in self.results.items()}
         lies = [
-            f"tool {self.full[name]}: execution: its output schema promises {', '.join(lies[:5])}, which no result has"
-            for name, results in sorted(self.results.items())
-            if (lies := find_missing_outputs(self.tools[name], results))
+            f"tool {self.full[name]}: execution: its output schema promises {', '.join(paths[:5])}, which no result has"
+            for name, paths in sorted(absent.items())
+            if paths
         ]
-        worked = frozenset(self.full[name] for name in self.results)
-        return ExecutionEvidence(tuple(links), dict(self.ledger.parameters), (*lies, *broken), self.calls, worked)
+        return ExecutionEvidence(
+            tuple(links),
+            dict(self.ledger.parameters),
+            (*lies, *broken),
+            self.calls,
+            frozenset(self.full[name] for name in self.results),
+            frozenset((self.full[name], path) for name, paths in absent.items() for path in paths),
+        )
 
 
 def _interleaved(calls: Sequence[SuccessfulCall]) -> Iterator[SuccessfulCall]:
@@ -209,14 +278,23 @@ def find_missing_outputs(tool: ToolSpec, results: Sequence[Any]) -> list[str]:
     """Fields that the output schema promises and no result has, although the objects around them are there."""
     if not results or not tool.output_schema:
         return []
-    return [
-        end.path
-        for end in list_output_fields(tool)
-        if "*" not in split_path(end.path)[-1:]
-        and (end.required or len(results) >= 3)
-        and (around := [row for one in results for row in _rows(one, split_path(end.path)[:-1])])
-        and not any(end.name in row for row in around)
-    ]
+    missing = []
+    for end in list_output_fields(tool):
+        parts = split_path(end.path)
+        around = [row for one in results for row in _rows(one, parts[:-1])]
+        is_left_out = around and not any(end.name in row for row in around) and (end.required or len(results) >= 3)
+        if parts[-1] != "*" and (is_left_out or all(_is_other_shape(one, parts) for one in results)):
+            missing.append(end.path)
+    return missing
+
+
+def _is_other_shape(node: Any, parts: tuple[str, ...]) -> bool:
+    """Return True if a list or a scalar stands where a path has a name."""
+    if not parts or node is None:
+        return False
+    if isinstance(node, dict):
+        return parts[0] in node and _is_other_shape(node[parts[0]], parts[1:])
+    return not isinstance(node, list) or parts[0] != "*"
 
 
 def _rows(node: Any, parts: tuple[str, ...]) -> Iterator[JsonObject]:

@@ -19,7 +19,14 @@ from trajsmith.toolgraph.endpoint_table import build_table
 from trajsmith.toolgraph.evidence.contrast_tests import ParameterTrials
 from trajsmith.toolgraph.evidence.execution import ExecutionEvidence
 from trajsmith.toolgraph.evidence.recorded_flows import RecordedEvidence
-from trajsmith.toolgraph.evidence.score_rule import is_proved, is_refuted, score_from_execution, score_from_recordings
+from trajsmith.toolgraph.evidence.score_rule import (
+    ENOUGH,
+    REFUTED,
+    is_proved,
+    is_refuted,
+    score_from_execution,
+    score_from_recordings,
+)
 from trajsmith.toolgraph.evidence.state_probe import UNDECLARED
 from trajsmith.toolgraph.graph import (
     INDEPENDENT,
@@ -64,9 +71,30 @@ class GraphEvidence:
             targets |= {tool for tool, _ in self.recorded.origins}
         return targets
 
-    def shows_use(self, tool: str) -> bool:
-        """Return True if recordings show how a tool is used: execution then takes links away and adds none."""
-        return self.recorded is not None and self.recorded.called.get(tool, 0) >= FEW
+    def shows_use(self, tool: str, parameter: str) -> bool:
+        """Return True if a recorded call fills a parameter: execution then takes links away and adds none."""
+        origins = None if self.recorded is None else self.recorded.origins.get((tool, parameter))
+        return origins is not None and origins.known_origins > 0
+
+    def takes_anything(self, tool: str, parameter: str) -> bool:
+        """Return True if hardly a value from elsewhere is refused."""
+        tried = self.parameters.get((tool, parameter))
+        return tried is not None and tried.tried >= ENOUGH and tried.free >= 0.75 * tried.tried
+
+    def score_by_execution(self, key: LinkKey, score: float) -> float:
+        """Score of a link after execution; `score` is what schemas or recordings say.
+
+        An output that no result has gives nothing. Where recorded calls fill a parameter, execution takes links away
+        and adds none, and if it takes anything only those links are left that were seen to fill it.
+        """
+        link = self.links.get(key)
+        executed = score if link is None else score_from_execution(score, link)
+        shows_use = self.shows_use(key[1], key[3])
+        needless = shows_use and self.takes_anything(key[1], key[3])
+        if needless or any((key[0], key[2]) in one.absent for one in self.executed):
+            flow = None if self.recorded is None else self.recorded.flows.get(key)
+            executed = executed if flow is not None and flow.tasks else min(executed, REFUTED)
+        return min(score, executed) if shows_use else executed
 
     @property
     def rows(self) -> tuple[LinkEvidence, ...]:
@@ -185,11 +213,7 @@ def compute_final_scores(
         score = scores.get(key, 0.0)
         if evidence.recorded is not None:
             score = score_from_recordings(key, score, evidence.recorded, threshold)
-        link_evidence = evidence.links.get(key)
-        if link_evidence is not None:
-            executed = score_from_execution(score, link_evidence)
-            score = min(score, executed) if evidence.shows_use(key[1]) else executed
-        final[key] = score
+        final[key] = evidence.score_by_execution(key, score)
     return final
 
 

@@ -106,6 +106,15 @@ def parse_recording(row: Any, number: int, where: str) -> Recording:
     return Recording(task, ((user_text,) if user_text else ()) + steps, _text(state) if isinstance(state, dict) else "")
 
 
+def read_initial_state(recording: Recording) -> JsonObject | None:
+    """The initial state that a recording names, if it is an object."""
+    try:
+        state = orjson.loads(recording.state)
+    except orjson.JSONDecodeError:
+        return None
+    return state if isinstance(state, dict) else None
+
+
 def _text(value: Any) -> str:
     """All of a value as text; scenarios are nested objects."""
     if value is None or isinstance(value, str):

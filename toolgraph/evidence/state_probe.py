@@ -87,19 +87,25 @@ class StateProbe:
             if name not in tools or count[name] == EXAMPLES or key in tried or len(tried) == MOST_EXAMPLES:
                 continue
             tried.add(key)
-            result, changed, mark = await self.call(tools[name], arguments, keep=True)
-            if result is not None and result.ok and (changed or is_informative(result, arguments)):
-                call = GoldCall(
-                    tool=name,
-                    actor=tools[name].actor,
-                    arguments=arguments,
-                    provenance={},
-                    effect="write" if changed else "read",
-                    result=result.content,
-                )
-                leaves = tuple(iterate_new_values(result.content, arguments, tools[name]))
-                self.successes.append(SuccessfulCall(call, mark, leaves))
+            success = await self.try_call(tools[name], arguments)
+            if success is not None:
+                self.successes.append(success)
                 count[name] += 1
+
+    async def try_call(self, tool: ToolSpec, arguments: JsonObject) -> SuccessfulCall | None:
+        """Make a call on the initial state; None if it does not work."""
+        result, changed, mark = await self.call(tool, arguments, keep=True)
+        if result is None or not result.ok or not (changed or is_informative(result, arguments)):
+            return None
+        call = GoldCall(
+            tool=tool.name,
+            actor=tool.actor,
+            arguments=arguments,
+            provenance={},
+            effect="write" if changed else "read",
+            result=result.content,
+        )
+        return SuccessfulCall(call, mark, tuple(iterate_new_values(result.content, arguments, tool)))
 
     async def harvest(self, sources: SOURCES) -> None:
         """Call every tool until two calls of it work, reads first; what they give fills the others' arguments."""

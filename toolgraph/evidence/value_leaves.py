@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -37,10 +37,11 @@ def walk_leaves(value: Any, schema: JsonObject | None, root: str = "$", keys: bo
     Args:
         value: A result or arguments.
         schema: Its schema; what it does not declare, and reads like data, is a key of a map and becomes `*`.
-        root: "$" for results, "" for arguments.
+        root: "$" for results, "" for arguments; a parameter that takes a list of scalars is one leaf, as its field is.
         keys: Also give the keys of maps, as values.
     """
-    return islice(_walk(value, schema or {}, schema or {}, root, "", keys), MAX_LEAVES)
+    leaves = islice(_walk(value, schema or {}, schema or {}, root, "", keys), MAX_LEAVES)
+    return leaves if root else (replace(leaf, path=leaf.path.removesuffix("[*]")) for leaf in leaves)
 
 
 def _walk(node: Any, schema: JsonObject, root: JsonObject, path: str, name: str, keys: bool) -> Iterator[Leaf]:
