@@ -194,6 +194,9 @@ class _Runner:
         rng: random.Random,
     ) -> None:
         """Play a recording, and change the arguments of its calls in the states where they were made."""
+        wanted = (step.tool for step in recording.steps if isinstance(step, RecordedCall) and not step.probed)
+        if not budget.left or all(self.changed[name] >= EXAMPLES for name in wanted if name in self.tools):
+            return
         going_back = make_rewindable(session)
         state = read_initial_state(recording) or first
         await going_back.reset(state)
