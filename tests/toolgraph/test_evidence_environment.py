@@ -131,7 +131,7 @@ def evidence_of(parameter: str, calls: int) -> GraphEvidence:
     return GraphEvidence(RecordedEvidence(origins={("ferries.find_ferries", parameter): ValueOrigins(user=calls)}))
 
 
-@pytest.mark.parametrize(("calls", "expected"), [(0, PROVED), (1, 0.02)])
+@pytest.mark.parametrize(("calls", "expected"), [(0, PROVED), (FEW - 1, PROVED), (FEW, 0.02)])
 def test_execution_adds_no_link_to_a_parameter_that_recorded_calls_fill(calls: int, expected: float) -> None:
     key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
     evidence = evidence_of("pier", calls)
@@ -161,7 +161,7 @@ def test_an_output_that_no_result_has_gives_nothing() -> None:
 
 def test_execution_takes_links_away_from_a_tool_whose_use_is_recorded() -> None:
     key = ("ferries.list_piers", "ferries.find_ferries", "$.result[*].town", "pier")
-    evidence = evidence_of("pier", 1)
+    evidence = evidence_of("pier", FEW)
     evidence.links = {key: proof(key, worked=0, failed=6)}
     assert compute_final_scores(evidence, {key: 0.4}, 0.2)[key] == REFUTED
 
@@ -251,7 +251,7 @@ async def test_recorded_tasks_are_played_again_on_the_environment(name: str) -> 
     assert len(played) == FEW and evidence.recorded is not None
     flow = evidence.recorded.flows["ferries.list_piers", "ferries.find_ferries", "$.result[*].pier", "pier"]
     assert len(flow.tasks) == FEW
-    assert evidence.shows_use("ferries.find_ferries", "pier")
+    assert evidence.count_recorded("ferries.find_ferries", "pier") == FEW
 
 
 def test_a_result_that_recordings_hold_bare_is_found_at_its_declared_path() -> None:

@@ -71,10 +71,10 @@ class GraphEvidence:
             targets |= {tool for tool, _ in self.recorded.origins}
         return targets
 
-    def shows_use(self, tool: str, parameter: str) -> bool:
-        """Return True if a recorded call fills a parameter: execution then takes links away and adds none."""
+    def count_recorded(self, tool: str, parameter: str) -> int:
+        """Count the recorded calls that fill a parameter with a value of known origin."""
         origins = None if self.recorded is None else self.recorded.origins.get((tool, parameter))
-        return origins is not None and origins.known_origins > 0
+        return origins.known_origins if origins is not None else 0
 
     def takes_anything(self, tool: str, parameter: str) -> bool:
         """Return True if hardly a value from elsewhere is refused."""
@@ -84,17 +84,17 @@ class GraphEvidence:
     def score_by_execution(self, key: LinkKey, score: float) -> float:
         """Score of a link after execution; `score` is what schemas or recordings say.
 
-        An output that no result has gives nothing. Where recorded calls fill a parameter, execution takes links away
-        and adds none, and if it takes anything only those links are left that were seen to fill it.
+        An output that no result has gives nothing. Of a parameter that takes anything only those links are left that
+        recorded calls show, if there are any; where a few show what fills it, execution adds no link.
         """
         link = self.links.get(key)
         executed = score if link is None else score_from_execution(score, link)
-        shows_use = self.shows_use(key[1], key[3])
-        needless = shows_use and self.takes_anything(key[1], key[3])
+        filled = self.count_recorded(key[1], key[3])
+        needless = filled and self.takes_anything(key[1], key[3])
         if needless or any((key[0], key[2]) in one.absent for one in self.executed):
             flow = None if self.recorded is None else self.recorded.flows.get(key)
             executed = executed if flow is not None and flow.tasks else min(executed, REFUTED)
-        return min(score, executed) if shows_use else executed
+        return min(score, executed) if filled >= FEW else executed
 
     @property
     def rows(self) -> tuple[LinkEvidence, ...]:
