@@ -13,7 +13,7 @@ the set; "fold's gold" only with the core edges that the held-out fold itself sh
 neither right nor wrong). The weights of the rule come from the other sets. With an environment at hand (tau2-bench's
 airline in the sandbox; BFCL's classes, where
 `pip install --no-deps --target FOLDER bfcl-eval` put them), look-ups are probed on the tasks of the
-evidence folds; in tau2-bench's, links are tried too, from the recorded calls of those tasks. Needs scipy.
+evidence folds; links are tried too, from the recorded calls of those tasks. Needs scipy.
 """
 
 import argparse
