@@ -116,6 +116,11 @@ def score_verdict(verdict: Verdict) -> bool | None:
     return None if verdict.outcome in UNSCORED else verdict.accepted
 
 
+def has_right_calls(verdict: Verdict) -> bool:
+    """Return True if all gold calls were made and the final state is the gold state, whatever was told."""
+    return verdict.state_match is True and verdict.trajectory_match == 1.0
+
+
 def compute_check_share(verdict: Verdict) -> float:
     """Return the share of the checks that passed."""
     return round(sum(check.passed is True for check in verdict.checks) / max(1, len(verdict.checks)), 4)

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePath
+from typing import Literal
 
 from pydantic import PositiveInt
 
-from trajsmith.evals.episodes import Episode, EvalContext, play_episode
+from trajsmith.evals.episodes import Episode, EvalContext, has_right_calls, play_episode
 from trajsmith.evals.transcripts import build_transcript
 from trajsmith.export.history import apply_window
 from trajsmith.models import CallableModel, ChatModel, ChatReply, ChatRequest
@@ -36,6 +37,9 @@ class EvalSettings(FrozenModel):
     """Messages of the model per turn."""
     history: PositiveInt | None = None
     """Assistant turns of history that the model sees (AWM: 3), as it was trained; None shows all."""
+    judge: Literal["all", "calls"] = "all"
+    """`calls` passes an episode whose calls and final state are the right ones, whatever it tells: for models too small
+    to report values."""
 
 
 def read_episodes(file: Path) -> list[Episode]:
@@ -89,6 +93,8 @@ async def evaluate(
                 episode, trajectory, verdict = await play_episode(
                     task, ground, shown, play, sample, users, past_reasoning=past_reasoning
                 )
+                if settings.judge == "calls" and episode.passed is False and has_right_calls(verdict):
+                    episode = episode.model_copy(update={"passed": True, "error": ""})
             except EnvironmentFault as fault:
                 raise RunError(f"{fault}; episodes that are over are kept in {file}") from fault
         if read is not None:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trajsmith.evals.diagnosis import Diagnosis, GroupFinding
-from trajsmith.toolgraph import PlanTarget, SamplingPlan
+from trajsmith.toolgraph import EnvironmentWish, PlanTarget, SamplingPlan
 
 SERVED = ("environment", "tool", "edge", "variant")
 """Dimensions by which chains and variants can be chosen."""
+WISHED = 6
+"""Weak tools and mistakes that a wish for an environment names at most, of each."""
 
 
 def build_plan(diagnosis: Diagnosis, avoid: Sequence[Path] = ()) -> SamplingPlan | None:
@@ -24,7 +26,21 @@ def build_plan(diagnosis: Diagnosis, avoid: Sequence[Path] = ()) -> SamplingPlan
     if not targets:
         return None
     unserved = tuple(f"{group.dimension} {group.name}" for group in diagnosis.named if group.dimension not in SERVED)
-    return SamplingPlan(name=diagnosis.name, targets=targets, unserved=unserved, avoid=tuple(avoid))
+    wishes = tuple(_build_wish(group, diagnosis) for group in diagnosis.named if group.dimension == "environment")
+    return SamplingPlan(
+        name=diagnosis.name, targets=targets, environments=wishes, unserved=unserved, avoid=tuple(avoid)
+    )
+
+
+def _build_wish(group: GroupFinding, diagnosis: Diagnosis) -> EnvironmentWish:
+    """Return a wish for environments like a weak one, without requests of the evaluation: no model may know them."""
+    tools = [one.name for one in diagnosis.groups if one.dimension == "tool" and one.name.startswith(f"{group.name}.")]
+    parts = [f"Another service of the kind of {group.name}, under another name and with other records and rules"]
+    if tools:
+        parts.append(f"with tasks that need calls like {', '.join(name.partition('.')[2] for name in tools[:WISHED])}")
+    if group.kinds:
+        parts.append(f"in which these mistakes are possible: {', '.join(list(group.kinds)[:WISHED])}")
+    return EnvironmentWish(like=group.name, wish=f"{', '.join(parts)}.")
 
 
 def _build_target(group: GroupFinding) -> PlanTarget:

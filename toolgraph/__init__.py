@@ -7,7 +7,7 @@ from trajsmith.toolgraph.index import GraphIndex, compute_closure_depths
 from trajsmith.toolgraph.linked_graph import compose_graph, list_declared_links, score_world_links
 from trajsmith.toolgraph.prerequisites import Prerequisite, find_prerequisites
 from trajsmith.toolgraph.sampling import Sampler, sample_across, sample_chains
-from trajsmith.toolgraph.sampling_plan import PlanTarget, SamplingPlan, choose_chains
+from trajsmith.toolgraph.sampling_plan import EnvironmentWish, PlanTarget, SamplingPlan, choose_chains
 from trajsmith.toolgraph.settings import SAMPLERS, ChainSampler, ExecutionSettings, SampleSettings
 from trajsmith.toolgraph.tool_lists import read_tool_list
 
@@ -15,6 +15,7 @@ __all__ = [
     "SAMPLERS",
     "ChainSampler",
     "Edge",
+    "EnvironmentWish",
     "ExecutionSettings",
     "GraphIndex",
     "GraphSettings",

@@ -19,6 +19,9 @@ from trajsmith.toolgraph.settings import SAMPLERS, CountsUse, SampleSettings
 
 __all__ = ["SampleSettings", "Sampler", "compute_closure_depths", "sample_across", "sample_chains"]
 
+MOST_DRAWS = 1000
+"""Draws of one chain until it has no tool of `without_tools`."""
+
 
 class Sampler:
     """Draws chains from an index; remembers what it used, so that all tools get their turn."""
@@ -57,6 +60,30 @@ class Sampler:
             self._used[tool] += 1
         return [self.network.names[tool] for tool in chain], self._dependencies(chain)
 
+    def allows(self, environment: str, tools: Iterable[str]) -> bool:
+        """Return True if none of the tools of an environment is left out by `without_tools`."""
+        left_out = self.settings.without_tools
+        return not left_out or not any(f"{environment}.{tool}" in left_out for tool in tools)
+
+    def draw_chain(
+        self, rng: random.Random, environment: str
+    ) -> tuple[list[str], list[Dependency], ScenarioChain | None]:
+        """Draw a chain of one environment, inside a scenario for the share of chains that are, without tools left out.
+
+        Raises:
+            InputError: `without_tools` leaves nothing to draw.
+        """
+        for _ in range(MOST_DRAWS):
+            story = self.draw_scenario(rng)
+            if story is not None:
+                tools, dependencies = [self.network.names[tool] for tool in story[0].tools], story[1]
+            else:
+                tools, dependencies = self.draw(rng)
+            if self.allows(environment, tools):
+                return tools, dependencies, story[0] if story is not None else None
+        names = ", ".join(self.settings.without_tools)
+        raise InputError(f"sample.without_tools: hardly a chain of {environment} does without {names}: name fewer")
+
     def draw_scenario(self, rng: random.Random) -> tuple[ScenarioChain, list[Dependency]] | None:
         """One chain inside a scenario, for the share of chains that are; None for the others."""
         if not self.stories.scenarios or rng.random() >= self.settings.scenarios:
@@ -79,7 +106,7 @@ class Sampler:
         """
         seed = derive_seed(chain.seed, "another story", len(tried))
         story = self.stories.draw_other(tried, random.Random(seed))
-        if story is None:
+        if story is None or not self.allows(chain.environment, (self.network.names[tool] for tool in story.tools)):
             return None
         update = {
             "tools": tuple(self.network.names[tool] for tool in story.tools),
@@ -159,13 +186,9 @@ def sample_chains(
         name = names[number % len(names)]
         chain_seed = derive_seed(seed, "chain", number)
         sampler, rng = samplers[name], random.Random(chain_seed)
-        drawn = sampler.draw_scenario(rng)
-        if drawn is None:
-            tools, dependencies = sampler.draw(rng)
-        else:
-            tools, dependencies = [sampler.network.names[tool] for tool in drawn[0].tools], drawn[1]
+        tools, dependencies, story = sampler.draw_chain(rng, name)
         hashes, turn = states[name], number // len(names)
-        scenario = drawn[0].scenario if drawn else ""
+        scenario = story.scenario if story else ""
         uses = counts[name]
         place = min(
             range(len(hashes)), key=lambda one: (uses[scenario, one] if scenario else 0, (one - turn) % len(hashes))
@@ -180,7 +203,7 @@ def sample_chains(
             sampler=record,
             seed=chain_seed,
             scenario=scenario,
-            steps=tuple(drawn[0].steps) if drawn else (),
+            steps=tuple(story.steps) if story else (),
         )
 
 

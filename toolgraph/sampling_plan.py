@@ -20,6 +20,22 @@ class PlanTarget(FrozenModel):
     """Weight among the targets; the weights need not sum to one."""
 
 
+class EnvironmentWish(FrozenModel):
+    """Environments that a plan wants beside one in which a model is weak as a whole."""
+
+    like: str
+    """That environment. Chains of `files` count for the target of this name."""
+    wish: str = ""
+    """What tasks of new ones are to practise; `trajsmith env gen --from-plan` tells it the models."""
+    files: tuple[SourcePath, ...] = ()
+    """Python files of environments that were made for it; a run with the plan opens them, too."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the environments that were made: those of their files."""
+        return tuple(file.stem for file in self.files)
+
+
 class SamplingPlan(FrozenModel):
     """Shares of the groups that a run makes more of."""
 
@@ -30,6 +46,8 @@ class SamplingPlan(FrozenModel):
     """Share of the chains that hold a target; the others are drawn as without a plan."""
     pool: PositiveInt = 12
     """Chains drawn for each chain of the run, to choose from."""
+    environments: tuple[EnvironmentWish, ...] = ()
+    """Environments to make beside those of the run, for targets that are whole environments."""
     unserved: tuple[str, ...] = ()
     """Weak groups of the diagnosis that a choice of chains cannot serve, such as skills."""
     avoid: tuple[SourcePath, ...] = ()
@@ -51,7 +69,8 @@ class SamplingPlan(FrozenModel):
             InputError: One cannot; the text names it and what there is.
         """
         names = {f"{environment}.{tool}" for environment, own in tools.items() for tool in own}
-        known = {"environment": set(tools), "tool": names, "edge": names, "variant": {*variants} - {"base"}}
+        wished = {wish.like for wish in self.environments if wish.files}
+        known = {"environment": {*tools, *wished}, "tool": names, "edge": names, "variant": {*variants} - {"base"}}
         for target in self.targets:
             parts = target.name.split(" -> ") if target.dimension == "edge" else [target.name]
             wrong = next((part for part in parts if part not in known[target.dimension]), None)
@@ -64,6 +83,15 @@ class SamplingPlan(FrozenModel):
                     f"plan: no {noun} {wrong!r}{f' ({hint})' if hint else ''}: add its environment to the run, or take "
                     "the target out of the plan"
                 )
+
+    def list_unmade(self) -> tuple[str, ...]:
+        """Return the wishes for environments that nothing was made for, each as a group that is not served."""
+        return tuple(f"environments like {wish.like}" for wish in self.environments if not wish.files)
+
+    def list_groups(self, chain: Chain) -> set[tuple[str, str]]:
+        """Return the groups that a chain belongs to, those among them that its environment was made for."""
+        made_for = {("environment", wish.like) for wish in self.environments if chain.environment in wish.names}
+        return list_chain_groups(chain) | made_for
 
 
 def list_chain_groups(chain: Chain) -> set[tuple[str, str]]:
@@ -87,7 +115,7 @@ def choose_chains(drawn: Iterable[Chain], plan: SamplingPlan, count: int) -> Ite
     wanted = _share_out(round(count * plan.share), targets) if targets else {}
     left, chosen = dict(wanted), set[int]()
     for number, chain in enumerate(pool):
-        groups = list_chain_groups(chain)
+        groups = plan.list_groups(chain)
         open_targets = [label for label in groups & left.keys() if left[label]]
         if open_targets:
             best = max(open_targets, key=lambda label: (left[label] / wanted[label], label))

@@ -105,6 +105,8 @@ class SampleSettings(FrozenModel):
     """Probability that a tool follows one that feeds another already, rather than the last; open: the queue decides."""
     joins: Share | None = None
     """Probability per step of preferring a tool fed by several producers, rather than by one; open: as they come."""
+    without_tools: tuple[str, ...] = ()
+    """Tools that no chain holds, as "bank.pay_payee"; they are still shown as tools that a task does not need."""
     difficulty: Share | None = None
     """Turns length and servers within their limits, and every share that is left open (Agent-World 3.1.1)."""
 
@@ -123,7 +125,7 @@ class SampleSettings(FrozenModel):
         """Return the sampling settings that a chain records; unset ones are left out."""
         always = ("method", "length", "max_depth", "extra_prior", "branches")
         record = self.model_dump(mode="json", exclude={"count"}, exclude_none=True)
-        standard = {"servers": 1, "repeats": 0.0, "scenarios": 0.85, "focus": 0.5}
+        standard = {"servers": 1, "repeats": 0.0, "scenarios": 0.85, "focus": 0.5, "without_tools": []}
         return {key: value for key, value in record.items() if key in always or value != standard.get(key)}
 
 

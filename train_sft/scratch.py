@@ -11,8 +11,9 @@ from trajsmith.train_sft.settings import ScratchSettings
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
+SPACED_WORD = r" ?\p{Ll}[\p{L}_]*"
 SPLIT_PATTERN = (
-    r"\p{Lu}+\p{N}+(?![\p{L}\p{N}])| ?\p{Ll}[\p{L}_]*|\p{Lu}[\p{L}_]*|\p{L}[\p{L}_]*|\p{N}{1,4}"
+    r"\p{Lu}+\p{N}+(?![\p{L}\p{N}])|" + SPACED_WORD + r"|\p{Lu}[\p{L}_]*|\p{L}[\p{L}_]*|\p{N}{1,4}"
     r"|(?:[^\s\p{L}\p{N}]| (?![\p{L}\p{N}]))+|\n+|\s"
 )
 """Identifiers such as D18; words and names of fields; numbers; the signs of JSON in runs. Identifiers, numbers and
@@ -33,7 +34,7 @@ SAMPLED = 200
 POSITIONS = 4096
 
 
-def train_tokenizer(rows: Iterable[JsonObject], vocabulary: int) -> Any:
+def train_tokenizer(rows: Iterable[JsonObject], vocabulary: int, bare_words: bool = False) -> Any:
     """A byte-level tokenizer with Qwen3's special tokens and chat template, trained on the texts of rows."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -41,7 +42,8 @@ def train_tokenizer(rows: Iterable[JsonObject], vocabulary: int) -> Any:
 
     row_list = list(rows)
     bpe = Tokenizer(models.BPE())
-    split = pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated")
+    pattern = SPLIT_PATTERN.replace(SPACED_WORD, SPACED_WORD.removeprefix(" ?")) if bare_words else SPLIT_PATTERN
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
     bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     bpe.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_of])
     bpe.decoder = decoders.ByteLevel()

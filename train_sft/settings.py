@@ -16,6 +16,9 @@ class ScratchSettings(FrozenModel):
     heads: PositiveInt = 4
     vocabulary: PositiveInt = 4096
     """Tokens that byte-pair merging may make."""
+    bare_words: bool = False
+    """Make words tokens without the space before them: a name in a result is then copied into an answer token by token.
+    Rows have more tokens."""
     seed: Seed = 0
 
 

@@ -186,7 +186,9 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
     check_settings(config)
     rows, sources = mix_rows(config.shares, read_rows, int(config.trainer.get("seed", 0)))
     if config.scratch is not None:
-        tokenizer = set_templates(train_tokenizer(rows, config.scratch.vocabulary), config.model)
+        tokenizer = set_templates(
+            train_tokenizer(rows, config.scratch.vocabulary, config.scratch.bare_words), config.model
+        )
     else:
         tokenizer = open_training_tokenizer(config.model)
     if config.shared_tools is not None:

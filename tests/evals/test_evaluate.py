@@ -96,6 +96,25 @@ async def test_the_gold_transcript_passes_every_task(run, tasks, tmp_path):
     assert [(one.passed, one.error, one.checks) for one in found] == [(True, "", 1.0)] * len(tasks)
 
 
+@pytest.mark.parametrize("calls", [True, False], ids=["right calls", "no call"])
+async def test_calls_and_state_alone_can_decide(run, tasks, tmp_path, calls):
+    grounds = await open_eval_contexts(run)
+    gold = Gold(tasks, grounds)
+
+    async def tell_nothing(request):
+        reply = await gold.complete(request)
+        if reply.message.tool_calls and calls:
+            return reply
+        return ChatReply(message=Message(role="assistant", content="Done."))
+
+    model = CallableModel("gold", tell_nothing)
+    strict = await evaluate(tasks, grounds, model, EvalSettings(), tmp_path / "all.jsonl")
+    by_calls = await evaluate(tasks, grounds, model, EvalSettings(judge="calls"), tmp_path / "calls.jsonl")
+    assert not any(one.passed for one in strict)
+    assert [one.passed for one in by_calls] == [calls] * len(tasks)
+    assert {one.error for one in by_calls} == ({""} if calls else {"no_call"})
+
+
 CALL = ToolCall(id="call_1", function=FunctionCall(name="no_such_tool", arguments={}))
 CUT = {"finish_reason": "length"}
 MALFORMED = {"malformed": (MalformedCall(id="call_1", name="", text="{", error="no JSON"),)}

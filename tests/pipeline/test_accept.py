@@ -126,6 +126,19 @@ def test_shares_are_checked():
         AcceptSettings(count=3, by={"turns": {"1": 0}})
     with pytest.raises(ValueError, match='"even" is for environments'):
         AcceptSettings(count=3, by={"turns": "even"})
+    with pytest.raises(ValueError, match="its groups are those of trajsmith env taxonomy"):
+        AcceptSettings(count=3, by={"taxonomy": {"bank": 1}})
+
+
+def test_rows_are_even_over_the_groups_of_the_taxonomy(tmp_path, trajsmith):
+    names = ("bank", "retail", "calendar", "travel")
+    lines = "".join(f"  - {{library: {name}, states: {{small: 1}}}}\n" for name in names)
+    text = f"name: grouped\nenvironments:\n{lines}sample: {{count: 12, length: [2, 3]}}\n"
+    (tmp_path / "grouped.yaml").write_text(f"{text}accept: {{count: 12, by: {{taxonomy: even}}}}\n")
+    said = trajsmith("run", tmp_path / "grouped.yaml", "--run", tmp_path / "run")
+    assert said.code == 0, said.err
+    counts = Counter(row["environment"] for row in rows(tmp_path / "run"))
+    assert counts["bank"] + counts["retail"] == counts["calendar"] == counts["travel"] == 4, "bank and retail are alike"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import yaml
 
 from trajsmith import run
-from trajsmith.evals.diagnosis import Diagnosis, GroupFinding
+from trajsmith.evals.diagnosis import Diagnosis, Example, GroupFinding
 from trajsmith.evals.plans import build_plan
 from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.run_directory import RunDirectory
@@ -114,3 +115,46 @@ def test_a_diagnosis_becomes_a_plan(tmp_path):
     assert result.exit_code == 0, result.output
     chains = list(read_records(tmp_path / "cli" / "chains.jsonl", Chain))
     assert sum("pay_payee" in chain.tools for chain in chains) >= 8
+
+
+def test_an_environment_that_is_weak_as_a_whole_is_wished_for_without_the_requests_of_the_evaluation():
+    def group(dimension, name):
+        counts = {"episodes": 40, "failures": 20, "rate": 0.5, "low": 0.3, "high": 0.7, "elsewhere": 0.1}
+        example = Example(episode="e", request="Pay Lena 12 euros.", error="wrong_state")
+        return GroupFinding(
+            dimension=dimension, name=name, **counts, p=0.001, q=0.001, named=dimension == "environment", added=0.5,
+            kinds={"wrong_entity": 20}, examples=(example,),
+        )  # fmt: skip
+
+    groups = (group("environment", "bank"), group("tool", "bank.pay_payee"), group("tool", "retail.find_order"))
+    rates = {"rate": 0.3, "low": 0.2, "high": 0.4, "base": 0.1}
+    diagnosis = Diagnosis(name="why", episodes=80, unscored=0, failures=24, **rates, says="", groups=groups)
+    plan = build_plan(diagnosis)
+    (wish,) = plan.environments
+    assert (wish.like, wish.files) == ("bank", ())
+    assert "pay_payee" in wish.wish and "wrong_entity" in wish.wish and "find_order" not in wish.wish
+    assert "Lena" not in wish.wish
+    assert plan.list_unmade() == ("environments like bank",)
+
+
+def test_chains_of_an_environment_made_for_a_weak_one_count_for_its_target(tmp_path):
+    file = Path(__file__).parents[2] / "examples" / "garden" / "garden.py"
+    plan = {"targets": [target("environment", "shop")], "environments": [{"like": "shop", "files": [str(file)]}]}
+    chains, _ = draw(tmp_path, "made", plan=plan)
+    made = sum(chain.environment == "garden" for chain in chains)
+    assert made >= round(0.7 * len(chains)), "the plan's share goes to the environment that was made"
+    with pytest.raises(InputError, match=r"no environment of this run has 'shop'"):
+        draw(tmp_path, "unmade", plan=plan | {"environments": [{"like": "shop"}]})
+    gone = plan | {"environments": [{"like": "shop", "files": [str(tmp_path / "gone.py")]}]}
+    with pytest.raises(InputError, match="gone"):
+        draw(tmp_path, "gone", plan=gone)
+
+
+def test_chains_do_without_the_tools_that_are_left_out(tmp_path):
+    chains, _ = draw(tmp_path, "without", sample=CONFIG["sample"] | {"without_tools": ["bank.pay_payee"]})
+    plain, _ = draw(tmp_path, "with")
+    assert len(chains) == len(plain)
+    assert any("pay_payee" in chain.tools for chain in plain)
+    assert not any(chain.environment == "bank" and "pay_payee" in chain.tools for chain in chains)
+    with pytest.raises(InputError, match=r"sample.without_tools: no tool 'bank.pay_paye'"):
+        draw(tmp_path, "typo", sample=CONFIG["sample"] | {"without_tools": ["bank.pay_paye"]})

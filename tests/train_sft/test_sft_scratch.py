@@ -53,6 +53,18 @@ def test_identifiers_and_names_are_the_same_tokens_in_a_request_and_in_a_call(to
             assert any(ids[start : start + len(alone)] == alone for start in range(len(ids))), (text, around)
 
 
+def test_bare_words_are_the_same_tokens_at_the_beginning_of_a_value_and_in_a_sentence():
+    from trajsmith.train_sft.scratch import train_tokenizer
+
+    def holds(tokenizer):
+        alone = tokenizer("pantry")["input_ids"]
+        return [alone[0] in tokenizer(text)["input_ids"] for text in ('{"room": "pantry"}', "The pantry is warm.")]
+
+    rows = [row(f"D{number}", "pantry") for number in range(30)]
+    assert holds(train_tokenizer(rows, 1000)) == [True, False]
+    assert holds(train_tokenizer(rows, 1000, bare_words=True)) == [True, True]
+
+
 def test_every_message_ends_with_the_end_token_and_texts_come_back(tokenizer):
     messages = row("D7", "Ida Berg")["messages"]
     text = tokenizer.apply_chat_template(messages, tools=[TOOL], tokenize=False)

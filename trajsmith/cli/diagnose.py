@@ -66,4 +66,6 @@ def diagnose(
     plan = write_plan(diagnosis, evaluation, target)
     if plan is not None:
         print_line(f"make data for these groups: trajsmith run CONFIG --plan {plan}")
+        if any(group.dimension == "environment" for group in diagnosis.named):
+            print_line(f"make environments like the weak ones: trajsmith env gen --from-plan {plan} --config CONFIG")
     print_line(f"open {page} in a browser")

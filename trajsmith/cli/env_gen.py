@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trajsmith.envgen.generate.tool_lists import ToolList
 
 SHOWN = 8
-SOURCES = "--from-openapi, --from-mcp, --from-tables, --from-domain, --from-tasks, --from-documents"
+SOURCES = "--from-openapi, --from-mcp, --from-tables, --from-domain, --from-tasks, --from-documents, --from-plan"
 
 
 def gen(
@@ -45,6 +45,10 @@ def gen(
     from_documents: Annotated[
         Path | None, typer.Option("--from-documents", help="With models: a folder of documents on one domain each.")
     ] = None,
+    from_plan: Annotated[
+        Path | None,
+        typer.Option("--from-plan", help="With models: plan.yaml of a diagnosis, for the environments that it wants."),
+    ] = None,
     config: ModelConfig = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="With models: run directory; alone, resume that run.")
@@ -69,19 +73,19 @@ def gen(
     """Make environments from a source and keep those that pass their tests and the environment checks (0.9 or more).
 
     Without a model from an OpenAPI document, a tool list or tables, into --out. With models from a domain's name,
-    requests or documents, into the run directory of --config: built, tested, examined, mended and judged in rounds.
+    requests, documents or a plan, into the run directory of --config: built, tested, examined, mended and judged.
 
     Exit code 1 if all is rejected: the reasons are shown and kept. A killed run goes on where it was.
     """
-    themes = [option for option in (from_domain, from_tasks, from_documents) if option is not None]
+    themes = [option for option in (from_domain, from_tasks, from_documents, from_plan) if option is not None]
     if themes or config is not None or run is not None:
         from trajsmith.cli.env_gen_models import gen_by_models
 
         if from_openapi or from_mcp or from_tables or len(themes) > 1:
-            raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last three")
+            raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last four")
         if out is not None or name is not None:
             raise InputError("--out and --name go without a model: with models, --run names the folder")
-        gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run)
+        gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run, from_plan)
         return
     if dry_run or overrides:
         raise InputError("--dry-run and --set go with models")

@@ -32,6 +32,7 @@ def gen_by_models(
     run: Path | None,
     overrides: Sequence[str],
     dry_run: bool,
+    plan: Path | None = None,
 ) -> None:
     """Make environments of a source, or go on with a run.
 
@@ -40,26 +41,34 @@ def gen_by_models(
         RunError: Nothing was accepted, or a model was out; the reasons have been shown.
     """
     from trajsmith.pipeline.environment_generation import generate, load_run_inputs
+    from trajsmith.pipeline.wished_environments import add_made_files, build_wish_sources, read_plan, store_plan
 
-    has_sources = domain is not None or tasks is not None or documents is not None
+    has_sources = any(source is not None for source in (domain, tasks, documents, plan))
     settings = load_run_settings(config, run, overrides, has_sources)
     sources: Sequence[ThemeSource] = ()
     if not has_sources:
         before = load_run_inputs(settings.run)
         sources, tasks = before.sources, before.tasks
     by_model = tasks if settings.synthesis.themes == "model" and not dry_run else None
-    if by_model is None and (has_sources or tasks is not None):
+    if plan is not None:
+        sources = build_wish_sources(read_plan(plan))
+    elif by_model is None and (has_sources or tasks is not None):
         sources = [*sources, *_sources(domain, tasks, documents)]
     if dry_run:
         preview(settings, sources)
         return
     with explain_resume(settings.run):
+        if plan is not None:
+            store_plan(settings, read_plan(plan))
         generated = run_async(generate(settings, sources, by_model, err))
     if generated.reading is not None:
         _read_sources(generated.reading)
     show(settings.run, generated.outcomes, generated.funnel)
     if generated.search is not None:
         _show_search(generated.search)
+    filled = add_made_files(settings.run, generated.outcomes)
+    if filled is not None:
+        print_line(f"make data with them: trajsmith run CONFIG --plan {filled}")
     require_decisions(generated.undecided, settings.run)
     if not any(outcome.accepted for outcome in generated.outcomes):
         raise RunError(f"nothing is accepted; the reasons stand in {settings.run / 'outcomes.jsonl'}")

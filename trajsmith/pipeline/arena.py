@@ -22,11 +22,14 @@ from trajsmith.pipeline.arena_report import ArenaReport, RoundReport, write_repo
 from trajsmith.pipeline.arena_trainers import TRAINERS, TrainingJob
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.diagnosis import diagnose_folders, load_observations, read_diagnosis, write_diagnosis
+from trajsmith.pipeline.environment_generation import check_ready as check_generation
+from trajsmith.pipeline.environment_generation import generate, load_gen_config
 from trajsmith.pipeline.evaluation import run_eval
 from trajsmith.pipeline.format_export import iter_selected
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.pipeline.runner import check_ready, run_pipeline
+from trajsmith.pipeline.wished_environments import add_made_files, build_wish_sources, store_plan
 from trajsmith.pipeline.yaml_settings import dump_settings, dump_yaml, load_settings
 from trajsmith.records import (
     InputError,
@@ -53,6 +56,8 @@ def prepare_arena(config: ArenaConfig) -> RunConfig:
         InputError: A setting of the data, of the evaluation or of the trainer is wrong, or something is missing.
     """
     data = load_config(config.data, must_exist=True)
+    if config.environments is not None:
+        asyncio.run(check_generation(load_gen_config(config.environments)))
     if data.plan is not None or data.shard is not None:
         raise InputError(f"{config.data}: leave plan and shard out: the arena makes them")
     wrong = next((key for key in SET_BY_ARENA if key in config.evaluation), None)
@@ -73,7 +78,7 @@ def list_steps(config: ArenaConfig) -> list[str]:
     """Return the folders of all steps, in their order."""
     steps = [f"round-{number}/held-out" for number in range(config.rounds + 1)] + ["round-0/evaluation"]
     for number in range(1, config.rounds + 1):
-        names = ["diagnosis", "synthesis", "training"]
+        names = ["diagnosis", *(["environments"] if config.environments else []), "synthesis", "training"]
         names += ["control-synthesis", "control-training"] if config.control else []
         names += ["evaluation-before", "evaluation"] + (["evaluation-control"] if config.control else [])
         steps += [f"round-{number}/{name}" for name in (*names, "comparison")]
@@ -113,6 +118,7 @@ class Arena:
                     raise RunError(f"round 1: {stopped}")
                 report = report.model_copy(update={"stopped": f"round {number}: {stopped}"})
                 break
+            self._make_environments(number)
             before = targeted
             targeted = self._train(number, "", targeted)
             control = self._train(number, "control-", control) if config.control else control
@@ -230,8 +236,29 @@ class Arena:
     def _held_out_file(self, number: int) -> Path:
         return (self.config.out / f"round-{number}" / "held-out" / TASKS).resolve()
 
+    def _make_environments(self, number: int) -> None:
+        """Have models make the environments that the plan of a round wants, if it wants some and there are models."""
+        settings, plan = self.config.environments, self._read_plan(number)
+        if settings is None or not plan.list_unmade():
+            return
+
+        def work(_: str, folder: Path) -> JsonObject:
+            config = load_gen_config(settings).model_copy(update={"run": folder / RUN})
+            store_plan(config, plan)
+            generated = asyncio.run(generate(config, build_wish_sources(plan)))
+            if generated.undecided:
+                raise RunError(f"{next(iter(generated.undecided.values()))}: give the same command again")
+            add_made_files(config.run, generated.outcomes)
+            rejected = {one.source: one.reasons[0] for one in generated.outcomes if not one.accepted}
+            return {"made": [one.name for one in generated.outcomes if one.accepted], "rejected": rejected}
+
+        self._do(f"round-{number}/environments", work)
+
     def _read_plan(self, number: int) -> SamplingPlan:
-        return load_settings(self.config.out / f"round-{number}" / "diagnosis" / PLAN, SamplingPlan)
+        """Read the plan of a round, with the files of the environments that were made for it."""
+        folder = self.config.out / f"round-{number}"
+        made = folder / "environments" / RUN / PLAN
+        return load_settings(made if made.is_file() else folder / "diagnosis" / PLAN, SamplingPlan)
 
     def _train(self, number: int, arm: str, model: str) -> str:
         """Make the rows of an arm and train on them; return the model."""
@@ -280,7 +307,7 @@ class Arena:
             number=number,
             model=model,
             says=read_diagnosis(folder / "diagnosis").says,
-            unserved=self._read_plan(number).unserved,
+            unserved=(*self._read_plan(number).unserved, *self._read_plan(number).list_unmade()),
             groups=changes,
             gained=bool(weak.tasks) and weak.gain.mean > self.config.stop.least_gain,
         )

@@ -55,6 +55,9 @@ class ArenaConfig(FrozenModel):
     """Rounds at most."""
     control: bool = True
     """Train a second model on as many rows drawn without the plan, to compare with."""
+    environments: SourcePath | None = None
+    """Configuration of `trajsmith env gen`, whose models make environments like those that are weak as a whole; None
+    makes none."""
     trainer: TrainerSettings = TrainerSettings()
     evaluation: JsonObject = {}
     """Settings of `trajsmith eval`, such as batch, max_new_tokens and settings."""

@@ -219,8 +219,8 @@ ConfigInput = str | Path | Mapping[str, Any] | RunConfig
 
 
 def _expand_entries(config: RunConfig) -> RunConfig:
-    entries = tuple(one for entry in config.environments for one in expand_settings(entry))
     config = _follow_plan(config)
+    entries = tuple(one for entry in config.environments for one in expand_settings(entry))
     _check_accept(config)
     config = config.model_copy(update={"environments": entries})
     _check_language(config)
@@ -228,7 +228,7 @@ def _expand_entries(config: RunConfig) -> RunConfig:
 
 
 def _follow_plan(config: RunConfig) -> RunConfig:
-    """Derive the variants of a plan from every task that allows them.
+    """Derive the variants of a plan from every task that allows them, and open the environments made for it.
 
     Raises:
         InputError: The plan cannot be followed across servers.
@@ -238,7 +238,11 @@ def _follow_plan(config: RunConfig) -> RunConfig:
     if config.sample.servers > 1:
         raise InputError("plan: chains on several servers cannot be chosen: set sample.servers to 1")
     rates = {**config.vary.rates, **dict.fromkeys(config.plan.variants, 1.0)}
-    return config.model_copy(update={"vary": config.vary.model_copy(update={"rates": rates})})
+    named = {entry.python for entry in config.environments}
+    files = [str(file) for wish in config.plan.environments for file in wish.files]
+    made = [EnvironmentSettings(python=file) for file in dict.fromkeys(files) if file not in named]
+    update = {"vary": config.vary.model_copy(update={"rates": rates}), "environments": (*config.environments, *made)}
+    return config.model_copy(update=update)
 
 
 def _check_language(config: RunConfig) -> None:
@@ -277,6 +281,11 @@ def check_files(config: RunConfig) -> None:
         if not path.is_file():
             problem = "is a directory: name its files" if path.is_dir() else "there is no such file"
             raise InputError(f"decontaminate: {path}: {problem}")
+    for path in (file for wish in config.plan.environments for file in wish.files) if config.plan else ():
+        if not path.is_file():
+            raise InputError(
+                f"plan.environments: {path}: there is no such file: name the Python file that env gen made"
+            )
     for path in config.plan.avoid if config.plan else ():
         if not path.is_file():
             raise InputError(f"plan.avoid: {path}: there is no such file: name tasks.jsonl of the evaluation")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import orjson
 
 from trajsmith.evals import ATTEMPTS, UNMEASURED, measure_difficulty, read_attempts
+from trajsmith.pipeline.environment_collections import group_environments
 from trajsmith.pipeline.quotas import Cell, Quotas
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -67,7 +68,11 @@ class DatasetSelector:
                 f"accept.by.difficulty: no solver has played the tasks of {run.path}: run it without, then "
                 f"trajsmith calibrate {run.path} --solver ..., then trajsmith resume --set accept..."
             )
-        self.quotas = Quotas(config.accept.count, config.accept.shares(list(context.places))) if config.accept else None
+        by_taxonomy = config.accept is not None and "taxonomy" in config.accept.by
+        self.groups = group_environments([place.spec for place in context.places.values()]) if by_taxonomy else {}
+        """Environment to its group in the taxonomy, where rows are wanted by it."""
+        shares = config.accept.shares(context.places, self.groups.values()) if config.accept else {}
+        self.quotas = Quotas(config.accept.count, shares) if config.accept else None
         self.refused: dict[str, tuple[str, str]] = {}
         """Trajectory to (reason, detail), for good."""
         self.reasons: Counter[str] = Counter()
@@ -114,6 +119,8 @@ class DatasetSelector:
             "environment": trajectory.environment,
             "difficulty": difficulty.label if (difficulty := self.difficulties.get(task.id)) else UNMEASURED,
         }
+        if self.groups:
+            labels["taxonomy"] = self.groups[trajectory.environment.partition("+")[0]]
         cell = self.quotas.cell(labels) if self.quotas is not None else None
         if self.quotas is not None and cell is None:
             return "no_share_wants_it", ", ".join(labels.values())

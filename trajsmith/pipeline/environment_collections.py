@@ -55,6 +55,17 @@ def _unit(rows: Any) -> Any:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
 
 
+def group_environments(specs: Sequence[EnvironmentSpec]) -> dict[str, str]:
+    """Return the group of each environment in the second tier of the taxonomy.
+
+    Raises:
+        InputError: A package that the taxonomy needs is missing.
+    """
+    from trajsmith.envgen.growth.taxonomy import build_taxonomy
+
+    return {name: group.name for group in build_taxonomy(specs, encode_words).leaves() for name in group.members}
+
+
 def load_specs(where: Sequence[str] | None, library: bool) -> tuple[list[EnvironmentSpec], dict[str, float]]:
     """Return the specs of all named environments, and the check scores of uniquely named ones.
 

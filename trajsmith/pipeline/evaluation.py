@@ -147,6 +147,8 @@ class EvalConfig(FrozenModel):
                 del asked[name]
         if not self.constrained:
             del asked["constrained"]
+        if self.settings.judge == "all":
+            del asked["settings"]["judge"]
         if self.run is not None:
             asked["run"] = content_hash(str(self.run.resolve()), 12)
         return asked | {"models": {name: self._describe_model(name) for name in used}}

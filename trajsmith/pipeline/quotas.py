@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import floor
 from typing import Literal, TypeAlias, get_args
 
@@ -10,7 +10,9 @@ from pydantic import PositiveInt, field_validator
 
 from trajsmith.records import Difficulty, FrozenModel, RunError
 
-Dimension: TypeAlias = Literal["variant", "turns", "environment", "difficulty"]
+Dimension: TypeAlias = Literal["variant", "turns", "environment", "taxonomy", "difficulty"]
+EVEN = ("environment", "taxonomy")
+"""Dimensions whose strata a run knows by itself."""
 DIFFICULTIES = get_args(Difficulty)
 Cell: TypeAlias = tuple[str, ...]
 """A stratum of each dimension, in the order of their names."""
@@ -32,15 +34,17 @@ class AcceptSettings(FrozenModel):
     """Rows of the dataset, exactly."""
     by: dict[Dimension, dict[str, float] | Literal["even"]] = {}
     """Shares of the strata; every dimension is met on its own. Turns may end with an open one ("4+"). Difficulties are
-    those that `trajsmith calibrate` measured."""
+    those that `trajsmith calibrate` measured; `taxonomy: even` is even over groups on similar topics."""
     budget: TopUpBudget = TopUpBudget()
 
     @field_validator("by")
     @classmethod
     def _positive(cls, by: dict[Dimension, dict[str, float] | Literal["even"]]) -> object:
         for name, shares in by.items():
-            if shares == "even" and name != "environment":
+            if shares == "even" and name not in EVEN:
                 raise ValueError(f'{name}: give a share for each; "even" is for environments')
+            if shares != "even" and name == "taxonomy":
+                raise ValueError('taxonomy: say "even": its groups are those of trajsmith env taxonomy')
             if name == "turns" and isinstance(shares, dict):
                 wrong = next((label for label in shares if not re.fullmatch(r"\d+\+?", label)), None)
                 if wrong is not None:
@@ -53,10 +57,14 @@ class AcceptSettings(FrozenModel):
                 raise ValueError(f"{name}: shares must be above 0")
         return by
 
-    def shares(self, environments: list[str]) -> dict[str, dict[str, float]]:
-        """The shares, with the environments spelled out."""
-        even = dict.fromkeys(sorted(environments), 1.0)
-        return {name: even if shares == "even" else dict(shares) for name, shares in self.by.items() if shares}
+    def shares(self, environments: Iterable[str], groups: Iterable[str] = ()) -> dict[str, dict[str, float]]:
+        """The shares, with the environments, or the groups of the taxonomy, spelled out."""
+        even = {"environment": sorted(environments), "taxonomy": sorted(set(groups))}
+        return {
+            name: dict.fromkeys(even[name], 1.0) if shares == "even" else dict(shares)
+            for name, shares in self.by.items()
+            if shares
+        }
 
 
 class Quotas:

@@ -91,7 +91,8 @@ def next_round(
 
 def _environments(selector: "DatasetSelector", missing: dict[str, dict[str, int]]) -> tuple[str, ...]:
     """Those that are missing, and those that gave what is missing; all where nothing is known."""
-    names = set(missing.get("environment", ()))
+    groups = missing.get("taxonomy", ())
+    names = {*missing.get("environment", ()), *(name for name, group in selector.groups.items() if group in groups)}
     for name in missing.get("variant", ()):
         if not selector.places[name]:
             return ()
