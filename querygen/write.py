@@ -46,7 +46,7 @@ from trajsmith.records import (
     derive_seed,
     list_answer_facts,
 )
-from trajsmith.verify import WrittenCheckSettings
+from trajsmith.verify import RubricSettings, WrittenCheckSettings
 from trajsmith.verify.check_audit import AuditSettings
 
 
@@ -76,6 +76,8 @@ class WriteSettings(FrozenModel):
     """How the checks of every task are tested."""
     checks: WrittenCheckSettings = WrittenCheckSettings()
     """Check functions that a model writes, where `roles.checker` names one."""
+    rubric: RubricSettings = RubricSettings()
+    """Criteria of each task."""
 
 
 class TaskWriter:

@@ -40,6 +40,7 @@ from trajsmith.querygen import (
 from trajsmith.querygen.vary import choose_variants, derive_variant
 from trajsmith.records import (
     Chain,
+    EnvironmentSpec,
     GroundedChain,
     InputError,
     RecordDropped,
@@ -71,9 +72,15 @@ from trajsmith.verify import (
     CHECK_FUNCTION,
     CHECKLIST,
     JUDGE,
+    RUBRIC,
+    RUBRIC_JUDGE,
     CheckAuthor,
     Judge,
+    RubricJudge,
     add_written_checks,
+    add_written_criteria,
+    derive_rubric,
+    drop_common_criteria,
     select_best,
     verify_trajectory,
 )
@@ -131,10 +138,10 @@ PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
     "classify": (PARAMETERS,),
     "proposer": (PROPOSE,),
     "writer": (PERSONA, WRITE, REFINE),
-    "checker": (CHECKLIST, CHECK_FUNCTION),
+    "checker": (CHECKLIST, CHECK_FUNCTION, RUBRIC),
     "agent": (AGENT,),
     "user": (USER,),
-    "judge": (JUDGE,),
+    "judge": (JUDGE, RUBRIC_JUDGE),
 }
 """The prompts of each role."""
 
@@ -306,13 +313,25 @@ class RoleFactory:
             return await self.context.writer(grounded.environment).write(grounded, state, session, author)
 
     async def add_checks(self, task: Task) -> Task:
-        """Return the task with the checks that a model wrote and that stood their tests; unchanged without a model."""
+        """Return the task with its rubric, and with the checks and criteria of a model that stood their tests."""
         if self.checker is None:
-            return task
+            return self.derive_rubric(task)
         place, context = self.context.place(task.environments[0]), self.context
         author = CheckAuthor(self.checker, place.spec, context.prompts, context.code_checks, self.config.write.checks)
+        most, state = self.config.write.rubric.written, context.state(task.initial_state)
         async with place.session() as session:
-            return await add_written_checks(task, author, context.state(task.initial_state), session)
+            checked = self.derive_rubric(await add_written_checks(task, author, state, session))
+            return await add_written_criteria(checked, author, self.rubric_judge(place.spec), most, state, session)
+
+    def derive_rubric(self, task: Task) -> Task:
+        """Return the task with the criteria that are derived from it."""
+        rubric = derive_rubric(task, self.context.place(task.environments[0]).spec)
+        derived = task.model_copy(update={"rubric": rubric, "rubric_dropped": ()})
+        return derived.model_copy(update={"id": derived.content_id()})
+
+    def rubric_judge(self, spec: EnvironmentSpec) -> RubricJudge | None:
+        """Return who decides the criteria that execution cannot; None without a model as judge."""
+        return RubricJudge(self.judge, spec, self.context.prompts) if self.judge is not None else None
 
     async def play(self, task: Task, candidate: int) -> Trajectory:
         """One play of a task."""
@@ -354,7 +373,9 @@ class RoleFactory:
         if self.judge is None:
             return verdict
         judge = Judge(self.judge, place.spec, self.config.judge, self.context.prompts)
-        return await judge.review(task, trajectory, verdict)
+        reviewed = await judge.review(task, trajectory, verdict)
+        rubric_judge = RubricJudge(self.judge, place.spec, self.context.prompts)
+        return await rubric_judge.review(task, trajectory, reviewed, settings.rewards)
 
 
 def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
@@ -424,7 +445,7 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
             varied = await derive_variant(name, context.case(task, name, session))
         if varied.state is not None:
             context.run.put_state(varied.state)
-        return (varied.task,)
+        return (cast.derive_rubric(varied.task),)
 
     async def play(task: Task) -> tuple[Trajectory, ...]:
         return tuple([await cast.play(task, candidate) for candidate in range(context.config.play.candidates)])
@@ -432,6 +453,7 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
     async def verify(played: tuple[Task, tuple[Trajectory, ...]]) -> list[Verdict]:
         task, candidates = played
         judged = [(trajectory, await cast.verify(task, trajectory)) for trajectory in candidates]
+        judged = drop_common_criteria(task, judged, context.config.verify.rewards)
         return select_best(judged) if context.config.verify.best else [verdict for _, verdict in judged]
 
     return {

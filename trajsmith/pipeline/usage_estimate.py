@@ -114,7 +114,7 @@ def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
         "refine": len(config.environments) / 2 + tools / config.graph.refine.targets,
         "proposer": 1.5 * config.sample.count * config.sources.shares.get("state", 0.0),
         "writer": 3.0 * tasks,
-        "checker": (1 + 1.5 * config.write.checks.items) * tasks,
+        "checker": (1 + 1.5 * (config.write.checks.items + config.write.rubric.written)) * tasks,
         "user": plays * turns * (1 + config.write.withhold),
         "agent": plays * turns * (config.write.mean_calls + 1 + config.write.withhold),
         "judge": 0.3 * plays,
