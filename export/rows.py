@@ -81,7 +81,18 @@ def _list_step_labels(trajectory: Trajectory, verdict: Verdict) -> list[JsonObje
 
 def _list_criteria(verdict: Verdict) -> list[JsonObject]:
     """List the criteria of the rubric with their outcomes; `met` stays null where nobody could tell."""
-    return [criterion.model_dump(mode="json") for criterion in verdict.rubric]
+    return [
+        {
+            "says": each.says,
+            "about": each.about,
+            "weight": each.weight,
+            "required": each.required,
+            "met": each.met,
+            "left_out": each.left_out,
+            "detail": each.detail,
+        }
+        for each in verdict.rubric
+    ]
 
 
 def _shared_tools(

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field, PositiveInt
 
 from trajsmith.environments import Session
+from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
 from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice
 from trajsmith.phrasing.fact_detection import is_fact_stated
@@ -172,14 +173,28 @@ class TaskWriter:
             author.keep(grounded.id, words.queries)
         return task
 
-    async def write_program(self, grounded: GroundedChain, state: JsonObject, session: Session, source: str) -> Task:
-        """Write the task of a grounded program; `source` is its Python text, which was proved in the sandbox.
+    async def write_program(
+        self,
+        grounded: GroundedChain,
+        state: JsonObject,
+        session: Session,
+        source: str,
+        limits: SandboxSettings | None = None,
+    ) -> Task:
+        """Write the task of a grounded program.
+
+        Args:
+            grounded: The program.
+            state: The initial state.
+            session: A session of the environment.
+            source: Its Python text, which was proved in the sandbox.
+            limits: Limits of the sandbox for its mutants.
 
         Raises:
             RecordDropped: The words lack a value, the gold run fails, or the checks are weak.
         """
         parts = await write_program_parts(
-            grounded, self.spec, self.wording, state, session, self.settings.audit, source
+            grounded, self.spec, self.wording, state, session, self.settings.audit, source, limits
         )
         fault = find_tool_mention(parts.turn.query, self.tool_names)
         if fault:
@@ -200,7 +215,8 @@ class TaskWriter:
             source=grounded.source,
             solution=parts.solution,
             difficulty=estimate_difficulty(grounded, [parts.turn]),
-            language="scripted",
+            language=parts.language,
+            prompts=parts.prompts,
             turns=(parts.turn,),
             masks=parts.proof.masks,
             audit=parts.audit,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, is_end_out_of_reach
@@ -59,6 +59,12 @@ class ProgramSettings(FrozenModel):
     """Fewest and most calls of one program."""
     tries: PositiveInt = 36
     """Programs that are tried until one is proved."""
+    repairs: NonNegativeInt = 3
+    """Times that a model may mend its program; only with a model as `proposer`."""
+
+
+LONG: dict[str, Any] = {"calls": (15, 50), "tries": 60}
+"""Settings of long requests."""
 
 
 class ComposedProgram(FrozenModel):

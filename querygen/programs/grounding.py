@@ -4,11 +4,8 @@ from trajsmith.environments import Session
 from trajsmith.grounding import Grounder
 from trajsmith.grounding.user_facts import collect_user_facts
 from trajsmith.phrasing import humanize
-from trajsmith.querygen.programs.composition import ComposedProgram, ProgramComposer, ProgramSettings
+from trajsmith.querygen.programs.composition import LONG, ComposedProgram, ProgramComposer, ProgramSettings
 from trajsmith.records import Chain, GroundedChain, JsonObject, RecordDropped, UserFact
-
-LONG = {"calls": (15, 50), "tries": 60}
-"""Settings of long requests."""
 
 
 async def ground_program(

@@ -25,16 +25,18 @@ from trajsmith.querygen import (
     PROPOSE,
     REFINE,
     WRITE,
+    WRITE_PROGRAM,
     EarlierRequests,
     ModelTaskAuthor,
+    ProgramWriter,
     QueryGates,
     StateEdit,
     StateProposer,
     ground_goal,
     ground_program,
     ground_proposal,
+    ground_written_program,
     learn_edits,
-    load_composed,
     prove_python,
 )
 from trajsmith.querygen.vary import choose_variants, derive_variant
@@ -136,7 +138,7 @@ ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
     "refine": (EDGES,),
     "classify": (PARAMETERS,),
-    "proposer": (PROPOSE,),
+    "proposer": (PROPOSE, WRITE_PROGRAM),
     "writer": (PERSONA, WRITE, REFINE),
     "checker": (CHECKLIST, CHECK_FUNCTION, RUBRIC),
     "agent": (AGENT,),
@@ -207,7 +209,8 @@ class ChainPlan:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""
         places = self.context.places
         every = round_.environments or tuple(sorted(places))
-        with_tables = [name for name in every if places[name].wording.phrasebook.tables]
+        composed = self.context.config.roles.proposer.model == SCRIPTED
+        with_tables = [name for name in every if not composed or places[name].wording.phrasebook.tables]
         for source, names in (("program", with_tables), ("long", with_tables), ("state", every)):
             for index in range(counts.get(source, 0)):
                 if not names:
@@ -302,10 +305,10 @@ class RoleFactory:
 
     async def write_program(self, grounded: GroundedChain) -> Task:
         """Write the task of a grounded program, after its Python text did the same in the sandbox."""
-        source = await prove_python(load_composed(grounded), self.config.verify.sandbox)
-        state = self.context.state(grounded.initial_state)
+        limits, state = self.config.verify.sandbox, self.context.state(grounded.initial_state)
+        source, writer = await prove_python(grounded, limits), self.context.writer(grounded.environment)
         async with self.context.place(grounded.environment).session() as session:
-            return await self.context.writer(grounded.environment).write_program(grounded, state, session, source)
+            return await writer.write_program(grounded, state, session, source, limits)
 
     async def _written(self, grounded: GroundedChain, author: ModelTaskAuthor | None) -> Task:
         state = self.context.state(grounded.initial_state)
@@ -418,6 +421,10 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
             if chain.source == "state":
                 edits, sampler = await learnt_edits(chain), samplers()[chain.environment]
                 return (await ground_goal(chain, edits, grounder, sampler, session, settings),)
+            if chain.source is not None and cast.proposer is not None:
+                author = ProgramWriter(cast.proposer, grounder.spec, context.prompts)
+                limits, programs = context.config.verify.sandbox, context.config.programs
+                return (await ground_written_program(chain, author, grounder, session, programs, limits),)
             if chain.source is not None:
                 return (await ground_program(chain, grounder, session, context.config.programs),)
             tried = {chain.scenario}
