@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import Field, PositiveInt
 
 from trajsmith.environments import Session
-from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
 from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice
 from trajsmith.phrasing.fact_detection import is_fact_stated
@@ -21,6 +20,7 @@ from trajsmith.querygen.partition import find_goals, partition_calls, partition_
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.programs.write import write_program_parts
+from trajsmith.querygen.programs.written_execution import ProgramLimits
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
@@ -179,7 +179,7 @@ class TaskWriter:
         state: JsonObject,
         session: Session,
         source: str,
-        limits: SandboxSettings | None = None,
+        limits: ProgramLimits | None = None,
     ) -> Task:
         """Write the task of a grounded program.
 

@@ -4,7 +4,7 @@ from trajsmith.environments import Session
 from trajsmith.grounding import Grounder
 from trajsmith.grounding.user_facts import collect_user_facts
 from trajsmith.phrasing import humanize
-from trajsmith.querygen.programs.composition import LONG, ComposedProgram, ProgramComposer, ProgramSettings
+from trajsmith.querygen.programs.composition import ComposedProgram, ProgramComposer, ProgramSettings
 from trajsmith.records import Chain, GroundedChain, JsonObject, RecordDropped, UserFact
 
 
@@ -17,9 +17,7 @@ async def ground_program(
         RecordDropped: The environment has no tables, or nothing that was tried could be proved.
         EnvironmentFault: The environment broke.
     """
-    if chain.source == "long":
-        settings = settings.model_copy(update=LONG)
-    composer = ProgramComposer(grounder, session, settings, chain.seed)
+    composer = ProgramComposer(grounder, session, settings.for_source(chain.source), chain.seed)
     composed = await composer.compose()
     hashes = await composer.runner.replay_states(composed.run.calls)
     if hashes is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
-from trajsmith.grounding.references import leads_to
+from trajsmith.grounding import leads_to
 from trajsmith.records import (
     Composite,
     Constant,
@@ -32,7 +32,7 @@ class UnknownValue(Exception):
 
 
 def find_sources(
-    tool: ToolSpec, arguments: JsonObject, calls: Sequence[GoldCall], said: Mapping[str, Any], literals: Sequence[Any]
+    tool: ToolSpec, arguments: JsonObject, calls: Sequence[GoldCall], facts: Mapping[str, Any], literals: Sequence[Any]
 ) -> dict[str, Provenance]:
     """Find where each argument of a call comes from.
 
@@ -40,20 +40,20 @@ def find_sources(
         tool: The tool.
         arguments: Arguments of the call.
         calls: Calls before it, with their results.
-        said: Keys of the user's facts to their values.
+        facts: Keys of the user's facts to their values.
         literals: Values that stand in the program's text.
 
     Raises:
         UnknownValue: A value comes from nowhere.
     """
-    found: dict[str, Provenance] = {}
+    sources: dict[str, Provenance] = {}
     for name, value in arguments.items():
         schema = tool.parameters.get(name, {})
         if "default" in schema and schema["default"] == value:
-            found[name] = FromDefault()
+            sources[name] = FromDefault()
             continue
         parts = list(_iterate_parts(value, name))
-        leaves = {path: _find_source(path, part, calls, said, literals) for path, part in parts}
+        leaves = {path: _find_source(path, part, calls, facts, literals) for path, part in parts}
         missing = next((path for path, source in leaves.items() if source is None), None)
         if missing is not None:
             shown = dict(parts)[missing]
@@ -62,8 +62,8 @@ def find_sources(
                 "default"
             )
         known = {path: source for path, source in leaves.items() if source is not None}
-        found[name] = known[name] if name in known else Composite(leaves=known)
-    return found
+        sources[name] = known[name] if name in known else Composite(leaves=known)
+    return sources
 
 
 def _iterate_parts(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -79,9 +79,9 @@ def _iterate_parts(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _find_source(
-    path: str, value: Any, calls: Sequence[GoldCall], said: Mapping[str, Any], literals: Sequence[Any]
+    path: str, value: Any, calls: Sequence[GoldCall], facts: Mapping[str, Any], literals: Sequence[Any]
 ) -> FromUser | FromOutput | Constant | None:
-    key = next((key for key, known in said.items() if _is_same(known, value)), None)
+    key = next((key for key, known in facts.items() if _is_same(known, value)), None)
     if key is not None:
         return FromUser(known=key)
     name = path.rsplit(".", 1)[-1].split("[")[0]

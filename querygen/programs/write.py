@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import Session
-from trajsmith.environments.sandbox.settings import SandboxSettings
-from trajsmith.environments.sandbox.solutions import LIMITS, SolutionSandbox
 from trajsmith.grounding import list_needed_keys
 from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice, list_slots
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
@@ -19,7 +17,8 @@ from trajsmith.querygen.programs.mutants import list_equivalent_answers, mutate_
 from trajsmith.querygen.programs.operations import ProgramFailed
 from trajsmith.querygen.programs.python_source import render_python
 from trajsmith.querygen.programs.sentences import render_answers, render_question
-from trajsmith.querygen.programs.written import SourceRunner, WrittenProgram, load_written
+from trajsmith.querygen.programs.written import WrittenProgram, load_written
+from trajsmith.querygen.programs.written_execution import ProgramLimits, SourceRunner, open_sandbox
 from trajsmith.querygen.programs.written_mutants import list_operations, mutate_source
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.records import (
@@ -69,7 +68,7 @@ class ProgramTaskParts:
     prompts: dict[str, str] = field(default_factory=dict)
 
 
-async def prove_python(grounded: GroundedChain, limits: SandboxSettings) -> str:
+async def prove_python(grounded: GroundedChain, limits: ProgramLimits) -> str:
     """Run the Python text of a program in the sandbox: it must make the same calls and give the same answer.
 
     Returns:
@@ -84,7 +83,7 @@ async def prove_python(grounded: GroundedChain, limits: SandboxSettings) -> str:
     else:
         composed = load_composed(grounded)
         source, expected = render_python(composed.program), composed.run.answer
-    sandbox = SolutionSandbox(source, limits)
+    sandbox = open_sandbox(source, limits)
     try:
         calls, answer = await sandbox.replay([call.result for call in grounded.calls])
     except EnvironmentFault as fault:
@@ -122,7 +121,7 @@ async def write_program_parts(
     session: Session,
     audit: AuditSettings,
     source: str,
-    limits: SandboxSettings | None = None,
+    limits: ProgramLimits | None = None,
 ) -> ProgramTaskParts:
     """Write the request of a program and prove its checks.
 
@@ -145,7 +144,7 @@ async def write_program_parts(
     persona, scenario = make_persona(wording.phrasebook, state, [call.result for call in calls], rng)
     known = {fact.key: fact for fact in grounded.known}
     if (written := load_written(grounded)) is not None:
-        runner = SourceRunner(spec, session, state, limits or LIMITS, 4 * len(calls) + 20)
+        runner = SourceRunner(spec, session, state, limits, 4 * len(calls) + 20)
         program = _open_written(written, calls, runner, state, persona, known, rng)
     else:
         program = _open_composed(grounded, wording, ProgramRunner(session, state), state, persona, known, rng)
@@ -321,11 +320,11 @@ async def _test_mutants(
     executed: dict[str, int] = {}
     caught: dict[str, int] = {}
     escaped, refused = list[str](), list[str]()
-    final, made = proof.gold.ran.states[-1], proof.gold.ran.calls
+    final, gold_calls = proof.gold.ran.states[-1], proof.gold.ran.calls
 
     async def passes(state: JsonObject, text: str) -> bool:
         form = proof.forms[-1] if state is final else normalize_state(proof.gold.initial, state, proof.masks)
-        outcomes = await run_checks(checks, form, (proof.gold.initial, state), text, made, None)
+        outcomes = await run_checks(checks, form, (proof.gold.initial, state), text, gold_calls, None)
         return all(outcome.passed is not False for outcome in outcomes)
 
     async def note(kind: str, says: str, state: JsonObject, text: str) -> None:
@@ -344,8 +343,8 @@ async def _test_mutants(
                 continue
             state = final if same_writes else await session.snapshot() if writes else proof.gold.initial
             answers = ran.answer if isinstance(ran.answer, list) else [ran.answer]
-            told = ", ".join(format_value(value) for value in answers if value is not None)
-            await note(kind, str(ran.answer), state, told)
+            text = ", ".join(format_value(value) for value in answers if value is not None)
+            await note(kind, str(ran.answer), state, text)
     if program.answer is not None and limit:
         wrong = list(mutate_answer(program.answer, program.others, program.ordered, rng))
         for kind, text in rng.sample(wrong, min(len(wrong), 2 * limit)):

@@ -12,33 +12,28 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from trajsmith.environments import Session, ToolResult
-from trajsmith.environments.sandbox.settings import SandboxSettings
-from trajsmith.environments.sandbox.solutions import SolutionSandbox
+from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, iterate_leaves
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
 from trajsmith.models.structured import complete_structured
 from trajsmith.phrasing import format_value, humanize, is_value_mentioned, join_words
-from trajsmith.querygen.programs.composition import LONG, ProgramSettings
+from trajsmith.querygen.programs.composition import ProgramSettings
 from trajsmith.querygen.programs.execution import DECIMALS, ProgramRun, ProgramRunner, get_rows, is_number
-from trajsmith.querygen.programs.value_sources import UnknownValue, find_sources, list_literals
+from trajsmith.querygen.programs.value_sources import list_literals
+from trajsmith.querygen.programs.written_execution import ProgramLimits, SourceRunner, prove_dependence, render_calls
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.records import (
     Chain,
-    EnvironmentFault,
     EnvironmentSpec,
-    FromOutput,
     FromUser,
     FrozenModel,
     GoldCall,
     GroundedChain,
-    InputError,
     JsonObject,
     JsonValue,
     RecordDropped,
     UserFact,
-    canonical_json,
     derive_seed,
     truncate_text,
 )
@@ -47,8 +42,7 @@ SLOT = "{answer}"
 EXAMPLES = 2
 """Rows shown of each table."""
 MOST_ROWS_LENGTH = 6000
-MOST_RESULT_LENGTH = 300
-"""Characters shown of the state, and of one result."""
+"""Characters shown of the state."""
 LONGEST_SOURCE = 20_000
 MOST_OTHERS = 40
 """Labels of other rows that an answer must not tell."""
@@ -67,7 +61,7 @@ WRITE_PROGRAM = PromptSpec(
 )
 
 
-class SaidValue(BaseModel):
+class UserValue(BaseModel):
     """Value that the person says."""
 
     model_config = ConfigDict(extra="forbid")
@@ -83,7 +77,7 @@ class ProgramDraft(BaseModel):
 
     question: str = Field(min_length=1, max_length=1500)
     python: str = Field(min_length=1, max_length=LONGEST_SOURCE)
-    said: list[SaidValue]
+    user_values: list[UserValue]
     answer: str
     ordered: bool = False
 
@@ -158,7 +152,8 @@ class ProgramWriter:
             least=calls[0],
             most=calls[1],
             earlier=[
-                {"draft": draft.model_dump_json(), "fault": fault, "calls": made} for draft, fault, made in earlier
+                {"draft": draft.model_dump_json(), "fault": fault, "calls": calls_text}
+                for draft, fault, calls_text in earlier
             ],
         )
         request = ChatRequest(messages=messages, purpose="write_program", record=chain.id)
@@ -171,110 +166,13 @@ def _describe_tool(function: JsonObject) -> str:
     return f"{body['name']}: {' '.join(body['description'].split())} {parameters}"
 
 
-class SourceRunner:
-    """Runs program texts call by call from one initial state, and keeps the calls with the sources of their arguments.
-
-    Args:
-        spec: The environment.
-        session: A session of it.
-        state: The initial state.
-        limits: Limits of the sandbox.
-        most: Calls at most.
-    """
-
-    def __init__(
-        self, spec: EnvironmentSpec, session: Session, state: JsonObject, limits: SandboxSettings, most: int
-    ) -> None:
-        self.tools = {tool.name: tool for tool in spec.tools if tool.actor == "assistant"}
-        self.session = session
-        self.state = state
-        self.limits = limits
-        self.most = most
-        self.calls: list[GoldCall] = []
-        """Calls of the last run."""
-
-    async def run(self, source: str, said: dict[str, JsonValue] | None = None) -> ProgramRun:
-        """Run a program.
-
-        Args:
-            source: Its text.
-            said: Keys of what the user says to the values; None asks for no sources, as mutants need none.
-
-        Raises:
-            RecordDropped: It fails; the reason says how.
-            EnvironmentFault: The environment broke.
-        """
-        self.calls = []
-        await self.session.reset(self.state)
-        try:
-            literals = list_literals(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise RecordDropped("program_no_function", f"it is no Python: {error}") from error
-
-        async def make_call(name: str, arguments: JsonObject) -> ToolResult:
-            return await self._call(name, arguments, said, literals)
-
-        sandbox = SolutionSandbox(source, self.limits)
-        try:
-            _, answer = await sandbox.run(make_call, self.most + 1)
-        except InputError as error:
-            raise RecordDropped("program_no_function", str(error)) from error
-        except EnvironmentFault as fault:
-            if fault.environment != "solution":
-                raise
-            endless = fault.kind in ("timeout", "limit")
-            raise RecordDropped("program_never_ends" if endless else "program_crashed", fault.message[:300]) from fault
-        finally:
-            sandbox.close()
-        return ProgramRun(calls=self.calls, groups=_group_calls(self.calls), answer=answer)
-
-    async def _call(
-        self, name: str, arguments: JsonObject, said: dict[str, JsonValue] | None, literals: Sequence[Any]
-    ) -> ToolResult:
-        tool = self.tools.get(name)
-        if tool is None:
-            raise RecordDropped("program_unknown_tool", f"there is no tool {name!r}")
-        if len(self.calls) >= self.most:
-            raise RecordDropped("program_too_many_calls", f"it makes more than {self.most} calls")
-        provenance = {}
-        if said is not None:
-            try:
-                provenance = find_sources(tool, arguments, self.calls, said, literals)
-            except UnknownValue as unknown:
-                raise RecordDropped("program_unknown_value", str(unknown)) from unknown
-        before = await self.session.state_hash()
-        result = await self.session.call(name, arguments)
-        if not result.ok:
-            raise RecordDropped("program_refused_call", f"{name} is refused: {result.text[:200]}")
-        changed = await self.session.state_hash() != before
-        if said is not None and tool.declares_write and not changed:
-            raise RecordDropped("program_idle_write", f"{name} changes nothing with {arguments}")
-        effect: Any = "write" if changed else "read"
-        self.calls.append(
-            GoldCall(tool=name, arguments=arguments, provenance=provenance, effect=effect, result=result.content)
-        )
-        return result
-
-
-def _group_calls(calls: Sequence[GoldCall]) -> list[int]:
-    """Return the group of each call: reads in a row that take nothing from each other commute."""
-    groups = list[int]()
-    start = 0
-    for number, call in enumerate(calls):
-        sources = [source.call for _, source, _ in iterate_leaves(call) if isinstance(source, FromOutput)]
-        joins = number > 0 and call.effect == "read" == calls[number - 1].effect and all(n < start for n in sources)
-        start = start if joins else number
-        groups.append(start)
-    return groups
-
-
 async def ground_written_program(
     chain: Chain,
     writer: ProgramWriter,
     grounder: Grounder,
     session: Session,
     settings: ProgramSettings,
-    limits: SandboxSettings,
+    limits: ProgramLimits,
 ) -> GroundedChain:
     """Let a model write a program on the chain's state, and run it.
 
@@ -291,7 +189,7 @@ async def ground_written_program(
         ModelFault: The model gives no usable answer.
         EnvironmentFault: The environment broke.
     """
-    settings = settings.model_copy(update={"calls": LONG["calls"]}) if chain.source == "long" else settings
+    settings = settings.for_source(chain.source)
     earlier, drop = list[tuple[ProgramDraft, str, str]](), RecordDropped("program_no_function")
     for _ in range(settings.repairs + 1):
         draft = await writer.write(chain, grounder.state, settings.calls, earlier)
@@ -300,17 +198,8 @@ async def ground_written_program(
             return await _ground_draft(chain, draft, writer, runner, grounder, settings)
         except RecordDropped as fault:
             drop = fault
-            earlier.append((draft, f"{fault.reason}: {fault.detail}", _tell_calls(runner.calls)))
+            earlier.append((draft, f"{fault.reason}: {fault.detail}", render_calls(runner.calls)))
     raise drop
-
-
-def _tell_calls(calls: Sequence[GoldCall]) -> str:
-    lines = [
-        f"{call.tool}({orjson.dumps(call.arguments).decode()}) -> "
-        + truncate_text(orjson.dumps(call.result).decode(), MOST_RESULT_LENGTH)
-        for call in calls
-    ]
-    return "\n".join(lines) or "none"
 
 
 async def _ground_draft(
@@ -322,8 +211,8 @@ async def _ground_draft(
     settings: ProgramSettings,
 ) -> GroundedChain:
     question = " ".join(draft.question.split())
-    said = _check_words(draft, question, grounder.spec)
-    run = await runner.run(draft.python, {f"said.{number}": each.value for number, each in enumerate(said)})
+    values = _check_words(draft, question, grounder.spec)
+    run = await runner.run(draft.python, {f"said.{number}": each.value for number, each in enumerate(values)})
     answer = check_answer(run.answer)
     _check_run(draft, run, answer, settings)
     writes = [tool.name for tool in grounder.spec.tools if tool.declares_write]
@@ -333,8 +222,8 @@ async def _ground_draft(
     hashes = await again.replay_states(run.calls)
     if hashes is None:
         raise RecordDropped("gold_not_repeatable", "a call of the program is refused when it is made again")
-    await _prove_dependence(draft.python, run, runner.limits)
-    known = _list_facts(said, run.calls)
+    await prove_dependence(draft.python, run, runner.limits)
+    known = _list_facts(values, run.calls)
     leak = find_leaked_value(question, run.calls, known)
     if leak is not None:
         raise RecordDropped(leak.reason, leak.says)
@@ -350,7 +239,7 @@ async def _ground_draft(
     )  # fmt: skip
 
 
-def _check_words(draft: ProgramDraft, question: str, spec: EnvironmentSpec) -> list[SaidValue]:
+def _check_words(draft: ProgramDraft, question: str, spec: EnvironmentSpec) -> list[UserValue]:
     """Return what the person says, each with words that stand in the question and tell the value.
 
     Raises:
@@ -365,11 +254,13 @@ def _check_words(draft: ProgramDraft, question: str, spec: EnvironmentSpec) -> l
         for schema in tool.parameters.values()
         for choice in (*schema.get("enum", ()), *schema.get("items", {}).get("enum", ()))
     ]
-    for each in draft.said:
-        told = each.value in choices or isinstance(each.value, bool) or is_value_mentioned(each.words, each.value)
-        if " ".join(each.words.split()) not in question or not told:
+    for each in draft.user_values:
+        names_value = (
+            each.value in choices or isinstance(each.value, bool) or is_value_mentioned(each.words, each.value)
+        )
+        if " ".join(each.words.split()) not in question or not names_value:
             raise RecordDropped("program_words_not_said", f"{each.words!r} in the question does not say {each.value!r}")
-    return draft.said
+    return draft.user_values
 
 
 def check_answer(answer: JsonValue) -> JsonValue:
@@ -401,73 +292,13 @@ def _check_run(draft: ProgramDraft, run: ProgramRun, answer: JsonValue, settings
         raise RecordDropped("program_wrong_answer", f"the sentence of the answer and {answer!r} do not fit: {SLOT}")
 
 
-async def _prove_dependence(source: str, run: ProgramRun, limits: SandboxSettings) -> None:
-    """Prove that the text does the same on the recorded results, and something else on others.
-
-    Raises:
-        RecordDropped: It does not.
-    """
-    sandbox, results = SolutionSandbox(source, limits), [call.result for call in run.calls]
-    made: list[JsonObject] = [{"tool": call.tool, "arguments": call.arguments} for call in run.calls]
-    try:
-        try:
-            again = await sandbox.replay(results)
-        except EnvironmentFault as fault:
-            raise RecordDropped("program_not_repeatable", fault.message[:200]) from fault
-        if again != (made, run.answer):
-            raise RecordDropped("program_not_repeatable", "the same results lead to other calls or another answer")
-        for number in reversed(range(len(results))):
-            for other in (change_result(results[number]), change_result(results[number], shorten=True)):
-                if other != results[number] and await _differs(sandbox, run, number, other):
-                    return
-    finally:
-        sandbox.close()
-    raise RecordDropped("program_ignores_results", "with other results it changes the same and answers the same")
-
-
-async def _differs(sandbox: SolutionSandbox, run: ProgramRun, number: int, other: JsonValue) -> bool:
-    """Return True if with another result of one call a program changes something else, or answers something else.
-
-    What the gold run did not call has no result: a program that asks for it is followed no further.
-    """
-    results: dict[bytes, JsonValue] = {}
-    for place, call in enumerate(run.calls):
-        results[canonical_json([call.tool, call.arguments])] = other if place == number else call.result
-    tools = {call.tool for call in run.calls if call.effect == "write"}
-    wanted = [(call.tool, call.arguments) for call in run.calls if call.tool in tools]
-    written: list[tuple[str, JsonObject]] = []
-
-    async def make_call(name: str, arguments: JsonObject) -> ToolResult:
-        if name in tools:
-            written.append((name, arguments))
-        key = canonical_json([name, arguments])
-        return ToolResult(results[key]) if key in results else ToolResult.refusal("refused", "not recorded")
-
-    try:
-        _, answer = await sandbox.run(make_call, 2 * len(run.calls))
-    except EnvironmentFault:
-        return written != wanted[: len(written)]
-    return (written, answer) != (wanted, run.answer)
-
-
-def change_result(node: JsonValue, shorten: bool = False) -> JsonValue:
-    """Return a result with other numbers and texts, or with lists one shorter."""
-    if isinstance(node, dict):
-        return {key: change_result(inner, shorten) for key, inner in node.items()}
-    if isinstance(node, list):
-        return [change_result(inner, shorten) for inner in (node[1:] if shorten else node)]
-    if isinstance(node, bool) or node is None or shorten:
-        return node
-    return node * 3 + 1 if isinstance(node, int | float) else f"other {node}"
-
-
-def _list_facts(said: Sequence[SaidValue], calls: Sequence[GoldCall]) -> list[UserFact]:
+def _list_facts(values: Sequence[UserValue], calls: Sequence[GoldCall]) -> list[UserFact]:
     """List what the user says of the arguments, named by the parameters that take it."""
     facts: dict[str, UserFact] = {}
     for call in calls:
         for path, source, _ in iterate_leaves(call):
             if isinstance(source, FromUser) and source.known not in facts:
-                each = said[int(source.known.partition(".")[2])]
+                each = values[int(source.known.partition(".")[2])]
                 name = path.rsplit(".", 1)[-1].split("[")[0]
                 facts[source.known] = UserFact(
                     key=source.known, label=humanize(name), value=each.value, said=each.words, slot=name

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -15,11 +15,11 @@ from trajsmith.phrasing import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.quotas import apportion
-from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
 from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
+from trajsmith.pipeline.vary_plan import VaryInput
 from trajsmith.querygen import (
     PERSONA,
     PROPOSE,
@@ -39,7 +39,7 @@ from trajsmith.querygen import (
     learn_edits,
     prove_python,
 )
-from trajsmith.querygen.vary import choose_variants, derive_variant
+from trajsmith.querygen.vary import derive_variant
 from trajsmith.records import (
     Chain,
     EnvironmentSpec,
@@ -47,7 +47,6 @@ from trajsmith.records import (
     InputError,
     RecordDropped,
     Task,
-    TaskHeader,
     Trajectory,
     Verdict,
     derive_seed,
@@ -87,43 +86,6 @@ from trajsmith.verify import (
     verify_trajectory,
 )
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
-
-VaryInput: TypeAlias = tuple[Task, str | None]
-
-
-MOST_VARIANTS = 2
-"""Variants of one task in a run: more would tell the same story again and again."""
-
-
-class VaryPlan:
-    """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
-
-    def __init__(self, context: RunContext, rounds: Sequence[TopUpRound] = (), raw: bool = False) -> None:
-        """`rounds` say from which task on which variants are made; without them, those of the configuration.
-
-        `raw` leaves the tasks as lines, for another process to parse.
-        """
-        self.raw = raw
-        self.run = context.run
-        self.rates = dict(context.config.vary.rates)
-        self.rounds = rounds
-
-    def __len__(self) -> int:
-        """Exact: which variants a task gets follows from its seed, so only the heads of the tasks are read."""
-        return sum(1 + len(names) for _, names in self._chosen(TaskHeader))
-
-    def __iter__(self) -> Iterator[tuple[str, VaryInput]]:
-        for task, names in self._chosen(RawReader(Task) if self.raw else Task):
-            yield task.id, (task, None)
-            for name in names:
-                yield f"{task.id}.{name}", (task, name)
-
-    def _chosen(self, kind: Any) -> Iterator[tuple[Any, list[str]]]:
-        """Every written task, read as `kind` says, with the variants that are derived from it."""
-        for number, task in enumerate(read_records(self.run.file(TASKS), kind)):
-            now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)
-            names = choose_variants(task.seed, now.rates if now else self.rates)
-            yield task, sorted(names, key=lambda name: derive_seed(task.seed, "variant order", name))[:MOST_VARIANTS]
 
 
 def find_tasks_file(context: RunContext) -> str:
@@ -211,7 +173,11 @@ class ChainPlan:
         every = round_.environments or tuple(sorted(places))
         composed = self.context.config.roles.proposer.model == SCRIPTED
         with_tables = [name for name in every if not composed or places[name].wording.phrasebook.tables]
-        for source, names in (("program", with_tables), ("long", with_tables), ("state", every)):
+        nested = [
+            name for name in with_tables if any(t.parent for t in places[name].wording.phrasebook.tables.values())
+        ]
+        long = nested if composed and nested else with_tables
+        for source, names in (("program", with_tables), ("long", long), ("state", every)):
             for index in range(counts.get(source, 0)):
                 if not names:
                     raise InputError(f"sources.{source}: no environment of the run has tables in its phrasebook")

@@ -21,7 +21,8 @@ from trajsmith.pipeline.stages import RoleFactory
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.programs import ProgramSettings, ProgramWriter, ground_written_program
 from trajsmith.querygen.programs.value_sources import UnknownValue, find_sources, list_literals
-from trajsmith.querygen.programs.written import change_result, load_written
+from trajsmith.querygen.programs.written import load_written
+from trajsmith.querygen.programs.written_execution import change_result
 from trajsmith.querygen.programs.written_mutants import list_operations, mutate_source
 from trajsmith.records import (
     Chain,
@@ -72,11 +73,18 @@ def solve(call):
 
 
 def draft(python: str, question: str = "How many lights are still on in my home?", **more: Any) -> JsonObject:
-    return {"question": question, "python": python, "said": [], "answer": "It is {answer}.", "ordered": False, **more}
+    return {
+        "question": question,
+        "python": python,
+        "user_values": [],
+        "answer": "It is {answer}.",
+        "ordered": False,
+        **more,
+    }
 
 
 OFF = [{"value": "off", "words": "switch off"}]
-SWITCHING = draft(SWITCH, "Please switch off every light that is on. How many were those?", said=OFF)
+SWITCHING = draft(SWITCH, "Please switch off every light that is on. How many were those?", user_values=OFF)
 
 
 async def ground(*drafts: JsonObject, repairs: int = 0, most: int = 30) -> tuple[GroundedChain, list[str]]:
@@ -120,7 +128,7 @@ async def test_a_right_program_is_grounded_with_the_source_of_every_value() -> N
 async def test_numbers_may_be_computed_and_choices_said() -> None:
     said = [{"value": "ground_floor", "words": "ground floor"}]
     question = "Turn the warmest room on the ground floor down to 1.5 degrees below the coldest. Which one is it?"
-    grounded, _ = await ground(draft(WARM, question, said=said))
+    grounded, _ = await ground(draft(WARM, question, user_values=said))
     call = grounded.calls[-1]
     assert call.tool == "set_temperature" and call.provenance["target_temperature"] == Constant()
     written = load_written(grounded)
@@ -171,7 +179,7 @@ BAD = {
     "unsaid": ("program_words_not_said", SWITCHING | {"question": "Please make it dark. How many were on?"}),
     "said-otherwise": (
         "program_words_not_said",
-        draft(COUNT, "How many lights are on?", said=[{"value": "R2", "words": "lights"}]),
+        draft(COUNT, "How many lights are on?", user_values=[{"value": "R2", "words": "lights"}]),
     ),
 }  # fmt: skip
 """Name to the reason of the drop and the draft."""
