@@ -12,7 +12,6 @@ from trajsmith.train_grpo.loop import parse_completion
 from trajsmith.train_grpo.rewards import compute_episode_reward
 from trajsmith.train_grpo.rollouts import build_text_reply
 from trajsmith.verify import RUBRIC_REWARDS, JudgedPlay, drop_common_criteria
-from trajsmith.verify.rewards import RewardSettings
 
 
 class EpisodeReward:
@@ -92,7 +91,7 @@ def compare_episodes(episodes: Sequence[EpisodeResult]) -> list[EpisodeResult]:
             groups.setdefault(episode.task.id, []).append((number, (episode.trajectory, episode.verdict)))
     for members in groups.values():
         task = episodes[members[0][0]].task
-        judged = drop_common_criteria(task, [play for _, play in members], RewardSettings())
+        judged = drop_common_criteria(task, [play for _, play in members])
         for (number, _), (_, verdict) in zip(members, judged, strict=True):
             compared[number] = replace(episodes[number], verdict=verdict)
     return compared

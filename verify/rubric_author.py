@@ -143,13 +143,13 @@ class _Author:
         )
 
     def _build_rule(self, proposed: ProposedCriterion) -> PolicyRule | CheckFault:
-        given = proposed.rule or ProposedRule(tools=[], after=[], same=[])
+        order = proposed.rule or ProposedRule(tools=[], after=[], same=[])
         known = {tool.name for tool in self.author.spec.tools}
-        unknown = sorted({*given.tools, *given.after} - known)
+        unknown = sorted({*order.tools, *order.after} - known)
         if unknown:
             return CheckFault("unknown_tool", f"there is no tool {unknown[0]!r}")
         rule = PolicyRule(
-            says=proposed.says, tools=tuple(given.tools), after=tuple(given.after), same=tuple(given.same)
+            says=proposed.says, tools=tuple(order.tools), after=tuple(order.after), same=tuple(order.same)
         )
         calls: list[CheckedCall] = [(call.tool, call.arguments, True) for call in self.task.gold_calls]
         breach = find_rule_breach(rule, calls)
@@ -202,11 +202,11 @@ def tell_gold_dialogue(task: Task, author: CheckAuthor) -> Iterator[Message]:
 def _tell_call(call: GoldCall, name: str, task: Task, asks: bool) -> Iterator[Message]:
     if asks and task.mode == "conversation":
         words = call.tool.replace("_", " ")
-        given = canonical_json(call.arguments).decode()
-        yield Message(role="assistant", content=f"I would now {words}, with {given}. Shall I go ahead?")
+        arguments = canonical_json(call.arguments).decode()
+        yield Message(role="assistant", content=f"I would now {words}, with {arguments}. Shall I go ahead?")
         yield Message(role="user", content="Yes, please go ahead.")
-    made = ToolCall(id=name, function=FunctionCall(name=call.tool, arguments=call.arguments))
-    yield Message(role="assistant", tool_calls=(made,))
+    tool_call = ToolCall(id=name, function=FunctionCall(name=call.tool, arguments=call.arguments))
+    yield Message(role="assistant", tool_calls=(tool_call,))
     yield Message(role="tool", tool_call_id=name, name=call.tool, content=canonical_json(call.result).decode())
 
 
@@ -248,16 +248,16 @@ async def add_written_criteria(
     panel, tester = await open_tester(task, author, state, session)
     writer = ModelCheckWriter(author.model, task, author.spec, panel, author.prompts)
     work = _Author(task, author, writer, tester, judge)
-    kept, dropped = list[Criterion](), list[str]()
+    criteria, dropped = list[Criterion](), list[str]()
     for proposed in await work.propose(most):
         built = await work.build(proposed)
         if isinstance(built, Criterion):
-            kept.append(built)
+            criteria.append(built)
         else:
             dropped.append(f"{proposed.says}: {built.reason}: {built.evidence}")
     changed = task.model_copy(
         update={
-            "rubric": (*task.rubric, *kept),
+            "rubric": (*task.rubric, *criteria),
             "rubric_dropped": tuple(dropped),
             "prompts": {**task.prompts, **writer.used, **work.used},
         }

@@ -13,7 +13,9 @@ RUBRIC_REWARDS = ("rubric", "rubric_weighted")
 JudgedPlay = tuple[Trajectory, Verdict]
 
 
-def drop_common_criteria(task: Task, judged: Sequence[JudgedPlay], settings: RewardSettings) -> list[JudgedPlay]:
+def drop_common_criteria(
+    task: Task, judged: Sequence[JudgedPlay], settings: RewardSettings | None = None
+) -> list[JudgedPlay]:
     """Return the plays of one task with the criteria left out that all candidates meet, or none does.
 
     Where no criterion would be left, all stay: the candidates are as good as each other, and each is scored by the
@@ -24,6 +26,7 @@ def drop_common_criteria(task: Task, judged: Sequence[JudgedPlay], settings: Rew
         judged: Its candidates.
         settings: Rewards of the verdicts.
     """
+    settings = settings or RewardSettings()
     comparable = [verdict.rubric for _, verdict in judged if verdict.rubric]
     common = find_common_criteria([[each.met if each.counts else None for each in rubric] for rubric in comparable])
     counted = {number for rubric in comparable for number, each in enumerate(rubric) if each.counts}

@@ -75,34 +75,34 @@ def derive_rubric(task: Task, spec: EnvironmentSpec) -> tuple[Criterion, ...]:
 
 def _derive_from_checks(task: Task) -> Iterator[Criterion]:
     effects: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    told: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    answers: dict[tuple[int, str], list[tuple[int, int]]] = {}
     untouched: list[tuple[int, int]] = []
     seen: set[tuple[str, str]] = set()
-    kept: list[tuple[int, int]] = []
+    lasting: list[tuple[int, int]] = []
     for number, turn in enumerate(task.turns):
         for place, check in enumerate(turn.checks):
             key = (number, place)
             if isinstance(check, StateCheck):
                 same = (check.path, repr(check.value))
                 if same in seen:
-                    kept.append(key)
+                    lasting.append(key)
                 else:
                     effects.setdefault((number, _cut_at_row(check.path)), []).append(key)
                 seen.add(same)
             elif isinstance(check, UntouchedCheck):
                 untouched.append(key)
             elif isinstance(check, AnswerCheck):
-                told.setdefault((number, check.question), []).append(key)
+                answers.setdefault((number, check.question), []).append(key)
             else:
                 yield _build(check.says, _get_topic(check), [key], number)
     groups: tuple[tuple[Topic, dict[tuple[int, str], list[tuple[int, int]]]], ...]
-    groups = ("effect", effects), ("answer", told)
+    groups = ("effect", effects), ("answer", answers)
     for about, members in groups:
         for (number, _), keys in members.items():
             says = [task.turns[number].checks[place].says for _, place in keys]
             yield _build("; ".join(says[:SHOWN]) + ("; ..." if len(says) > SHOWN else ""), about, keys, number)
-    if kept:
-        yield _build("what was done earlier is still there at the end", "effect", kept, len(task.turns) - 1)
+    if lasting:
+        yield _build("what was done earlier is still there at the end", "effect", lasting, len(task.turns) - 1)
     if untouched:
         last, place = untouched[-1]
         yield _build(task.turns[last].checks[place].says, "untouched", untouched)
@@ -162,7 +162,7 @@ def count_allowed_calls(task: Task) -> int:
 
 @dataclass(frozen=True)
 class RubricEvidence:
-    """What execution showed of one play.
+    """Outcomes of one play, as execution decided them.
 
     Attributes:
         checks: Outcomes of the checks of each turn that was played.
@@ -230,8 +230,8 @@ def _decide_conduct(
 ) -> tuple[bool | None, str]:
     events = [event for event in trajectory.events if event.actor == "assistant"]
     if criterion.about == "effort":
-        made = sum(event.tool not in DIRECTORY_TOOLS for event in events)
-        return made <= count_allowed_calls(task), f"{made} calls"
+        count = sum(event.tool not in DIRECTORY_TOOLS for event in events)
+        return count <= count_allowed_calls(task), f"{count} calls"
     if criterion.about == "format":
         broken = [event.tool for event in events if event.error in FORMAT_ERRORS]
         return not broken and trajectory.stop_reason not in BROKEN_FORMAT, ", ".join(broken[:3])
