@@ -50,10 +50,6 @@ ACCOUNTS = 6
 """Accounts that are looked at until one has enough rows."""
 
 
-LONG_TRIES = 60
-"""Programs that are tried for a long request, at least."""
-
-
 class ProgramSettings(FrozenModel):
     """Settings of program generation."""
 
@@ -72,7 +68,7 @@ class ProgramSettings(FrozenModel):
         """Return the settings for a source: long requests have more calls, and are tried more often."""
         if source != "long":
             return self
-        return self.model_copy(update={"calls": self.long_calls, "tries": max(self.tries, LONG_TRIES)})
+        return self.model_copy(update={"calls": self.long_calls, "tries": max(self.tries, 60)})
 
 
 class ComposedProgram(FrozenModel):

@@ -246,6 +246,14 @@ def test_mutants_differ_in_one_place_each() -> None:
     assert list_operations(source, 2, True) == ("list", "loop", "branch", "join", "write", "sorted", "sum")
 
 
+def test_long_requests_have_limits_of_their_own() -> None:
+    settings = ProgramSettings(calls=(2, 9), tries=5, long_calls=(20, 100))
+    assert settings.for_source("program") is settings
+    assert (settings.for_source("long").calls, settings.for_source("long").tries) == ((20, 100), 60)
+    with pytest.raises(ValueError, match="less than or equal to 100"):
+        ProgramSettings(long_calls=(20, 101))
+
+
 def test_other_results_are_other_throughout() -> None:
     result: JsonObject = {"a": 1, "b": [{"c": "x"}, {"c": "y"}], "d": True, "e": None}
     assert change_result(result) == {"a": 4, "b": [{"c": "other x"}, {"c": "other y"}], "d": True, "e": None}
