@@ -43,7 +43,8 @@ def measure(size: int, seed: int, directory: Path) -> Measured:
     from trajsmith.pipeline.run_context import RunContext
     from trajsmith.pipeline.run_directory import RunDirectory
     from trajsmith.pipeline.runner import export_run
-    from trajsmith.pipeline.stages import ChainPlan, VaryPlan, list_stages, make_stages
+    from trajsmith.pipeline.stages import ChainPlan, list_stages, make_stages
+    from trajsmith.pipeline.vary_plan import VaryPlan
     from trajsmith.pipeline.yaml_settings import dump_settings
 
     overrides = [f"run={directory / 'run'}", f"sample.count={size}", f"seed={seed}"]

@@ -130,5 +130,6 @@ def _build_attempt(
         calls=0 if trajectory is None else len(trajectory.events),
         actions=() if trajectory is None else list_actions(trajectory.events),
         stated=() if trajectory is None else list_stated_values(trajectory),
+        criteria=() if verdict is None else tuple(each.met for each in verdict.rubric),
         date=datetime.now(UTC).date().isoformat(),
     )

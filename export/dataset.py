@@ -42,6 +42,7 @@ COLUMNS: dict[str, str] = {
     "messages": "list of json",
     "tools": "list of json",
     "step_labels": "list of json",
+    "rubric": "list of json",
     "verdict": "json",
     "initial_state": "string",
     "final_state": "string",

@@ -118,6 +118,10 @@ def build_gallery_entry(task: Task, trajectory: Trajectory, verdict: Verdict) ->
             {"says": check.says, "kind": check.kind, "passed": check.passed, "detail": check.detail}
             for check in verdict.checks
         ],
+        "rubric": [
+            {"says": each.says, "about": each.about, "met": each.met, "detail": each.left_out or each.detail}
+            for each in verdict.rubric
+        ],
         "rewards": dict(verdict.rewards),
         "matches": {
             "state": verdict.state_match,

@@ -121,6 +121,10 @@ class ReportBuilder:
                 per_source=[
                     (source, counts[True], counts[False]) for source, counts in sorted(statistics.sources.items())
                 ],
+                criteria=[
+                    (topic, counts["met"], counts["unmet"]) for topic, counts in sorted(statistics.criteria.items())
+                ],
+                criteria_note=_describe_left_out(statistics),
                 rejected=[
                     (describe_reason(reason), count, 0)
                     for reason, count in _reasons(summary, statistics)
@@ -242,6 +246,22 @@ def _describe_pair(pair: SiblingPair) -> tuple[str, str, list[str]]:
 def _per_environment(specs: Sequence[EnvironmentSpec], statistics: Statistics) -> list[tuple[str, int, int]]:
     names = dict.fromkeys([*(spec.name for spec in specs), *sorted(statistics.played)])
     return [(name, statistics.accepted[name], statistics.played[name] - statistics.accepted[name]) for name in names]
+
+
+_LEFT_OUT = {
+    "met_by_all": "met by all candidates",
+    "met_by_none": "met by none",
+    "no_judge": "need a judge, and there was none",
+    "not_examined": "not examined",
+    "undecided": "could not be decided",
+}
+
+
+def _describe_left_out(statistics: Statistics) -> str:
+    """Return what the bars of the criteria show, and how many do not count in a play, by reason."""
+    totals = sum(statistics.criteria.values(), Counter[str]())
+    left = [f"{format_number(totals[name])} {words}" for name, words in _LEFT_OUT.items() if totals[name]]
+    return "dark: met, pale: not met" + (f"; not counted: {', '.join(left)}" if left else "")
 
 
 def _reasons(summary: Summary, statistics: Statistics) -> list[tuple[str, int]]:

@@ -61,6 +61,7 @@ def build_row(
         "messages": messages,
         "tools": _shared_tools(task, trajectory, spec, {} if shown is None else shown),
         "step_labels": _list_step_labels(trajectory, verdict),
+        "rubric": _list_criteria(verdict),
         "verdict": _verdict(verdict),
         "initial_state": trajectory.initial_state,
         "final_state": trajectory.final_state,
@@ -75,6 +76,22 @@ def _list_step_labels(trajectory: Trajectory, verdict: Verdict) -> list[JsonObje
         {"tool": trajectory.events[step.event].tool, "label": step.label, "why": step.why}
         for step in verdict.step_labels or ()
         if step.event not in gone
+    ]
+
+
+def _list_criteria(verdict: Verdict) -> list[JsonObject]:
+    """List the criteria of the rubric with their outcomes; `met` stays null where nobody could tell."""
+    return [
+        {
+            "says": each.says,
+            "about": each.about,
+            "weight": each.weight,
+            "required": each.required,
+            "met": each.met,
+            "left_out": each.left_out,
+            "detail": each.detail,
+        }
+        for each in verdict.rubric
     ]
 
 

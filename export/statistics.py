@@ -92,6 +92,8 @@ class Statistics:
     variants: Counter[str] = field(default_factory=Counter)
     sources: dict[str, Counter[bool]] = field(default_factory=dict)
     """Source of the task to trajectories that were accepted (True) and were not."""
+    criteria: dict[str, Counter[str]] = field(default_factory=dict)
+    """Topic of a criterion to plays that met it ("met"), that did not ("unmet"), and in which it did not count."""
     coverage: dict[str, Counter[str]] = field(default_factory=dict)
     """Environment to tool to successful and refused calls of the agent."""
     models: dict[str, Counter[str]] = field(default_factory=dict)
@@ -121,6 +123,9 @@ class Statistics:
         self.outcomes[verdict.outcome] += 1
         self.reasons.update(verdict.reasons)
         self.sources.setdefault(task.source or "chain", Counter())[verdict.accepted] += 1
+        for each in verdict.rubric:
+            status = each.left_out or ("met" if each.met else "undecided" if each.met is None else "unmet")
+            self.criteria.setdefault(each.about, Counter())[status] += 1
         if verdict.accepted:
             self._add_accepted(task, trajectory, number or sum(self.accepted.values()) + 1)
             self.skills.add(task, trajectory, own_tools)
@@ -140,6 +145,7 @@ class Statistics:
         self.modes.update(other.modes)
         self.variants.update(other.variants)
         merge_counters(self.sources, other.sources)
+        merge_counters(self.criteria, other.criteria)
         merge_counters(self.coverage, other.coverage)
         merge_counters(self.models, other.models)
         for pair, number in other.pairs.items():

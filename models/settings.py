@@ -158,11 +158,13 @@ class RolesSettings(FrozenModel):
     """Model of each role: a name, or {model: name, temperature: ...}; scripted by default."""
 
     proposer: RoleEntry = RoleSettings()
-    """States and goals of state-first tasks; scripted draws goals from the environment's own changes."""
+    """States and goals of state-first tasks, questions and programs of programmatic ones; scripted draws and composes
+    them from what the environment does."""
     writer: RoleEntry = RoleSettings()
     """Persona, scenario, query writing and refinement."""
     checker: RoleEntry = RoleSettings()
-    """Checklists of tasks and check functions, beside the derived checks; scripted writes none."""
+    """Checklists of tasks, check functions and criteria of rubrics, beside those that are derived; scripted writes
+    none."""
     user: RoleEntry = RoleSettings()
     """The simulated user."""
     agent: RoleEntry = RoleSettings()

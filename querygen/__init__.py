@@ -2,7 +2,14 @@
 
 from trajsmith.querygen.author import PERSONA, REFINE, WRITE, AuthorSettings, ModelTaskAuthor
 from trajsmith.querygen.duplicates import EarlierRequests
-from trajsmith.querygen.programs import ProgramSettings, ground_program, load_composed, prove_python
+from trajsmith.querygen.programs import (
+    WRITE_PROGRAM,
+    ProgramSettings,
+    ProgramWriter,
+    ground_program,
+    ground_written_program,
+    prove_python,
+)
 from trajsmith.querygen.query_gates import QueryGates
 from trajsmith.querygen.state_first import (
     PROPOSE,
@@ -20,10 +27,12 @@ __all__ = [
     "PROPOSE",
     "REFINE",
     "WRITE",
+    "WRITE_PROGRAM",
     "AuthorSettings",
     "EarlierRequests",
     "ModelTaskAuthor",
     "ProgramSettings",
+    "ProgramWriter",
     "QueryGates",
     "StateEdit",
     "StateFirstSettings",
@@ -33,7 +42,7 @@ __all__ = [
     "ground_goal",
     "ground_program",
     "ground_proposal",
+    "ground_written_program",
     "learn_edits",
-    "load_composed",
     "prove_python",
 ]

@@ -20,6 +20,7 @@ from trajsmith.querygen.partition import find_goals, partition_calls, partition_
 from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_outcome, make_persona, render_query
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.programs.write import write_program_parts
+from trajsmith.querygen.programs.written_execution import ProgramLimits
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
@@ -46,7 +47,7 @@ from trajsmith.records import (
     derive_seed,
     list_answer_facts,
 )
-from trajsmith.verify import WrittenCheckSettings
+from trajsmith.verify import RubricSettings, WrittenCheckSettings
 from trajsmith.verify.check_audit import AuditSettings
 
 
@@ -76,6 +77,8 @@ class WriteSettings(FrozenModel):
     """How the checks of every task are tested."""
     checks: WrittenCheckSettings = WrittenCheckSettings()
     """Check functions that a model writes, where `roles.checker` names one."""
+    rubric: RubricSettings = RubricSettings()
+    """Criteria of each task."""
 
 
 class TaskWriter:
@@ -170,14 +173,28 @@ class TaskWriter:
             author.keep(grounded.id, words.queries)
         return task
 
-    async def write_program(self, grounded: GroundedChain, state: JsonObject, session: Session, source: str) -> Task:
-        """Write the task of a grounded program; `source` is its Python text, which was proved in the sandbox.
+    async def write_program(
+        self,
+        grounded: GroundedChain,
+        state: JsonObject,
+        session: Session,
+        source: str,
+        limits: ProgramLimits | None = None,
+    ) -> Task:
+        """Write the task of a grounded program.
+
+        Args:
+            grounded: The program.
+            state: The initial state.
+            session: A session of the environment.
+            source: Its Python text, which was proved in the sandbox.
+            limits: Limits of the sandbox for its mutants.
 
         Raises:
             RecordDropped: The words lack a value, the gold run fails, or the checks are weak.
         """
         parts = await write_program_parts(
-            grounded, self.spec, self.wording, state, session, self.settings.audit, source
+            grounded, self.spec, self.wording, state, session, self.settings.audit, source, limits
         )
         fault = find_tool_mention(parts.turn.query, self.tool_names)
         if fault:
@@ -198,7 +215,8 @@ class TaskWriter:
             source=grounded.source,
             solution=parts.solution,
             difficulty=estimate_difficulty(grounded, [parts.turn]),
-            language="scripted",
+            language=parts.language,
+            prompts=parts.prompts,
             turns=(parts.turn,),
             masks=parts.proof.masks,
             audit=parts.audit,

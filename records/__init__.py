@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from trajsmith.records.paths import SourcePath, SourceReference
     from trajsmith.records.record import FrozenModel, Record, format_first_error, read_stored
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
+    from trajsmith.records.rubric import Criterion, CriterionOutcome, LeftOut, Topic
     from trajsmith.records.secrets import find_secret, known_secrets, redact_secrets
     from trajsmith.records.solution import ProgramSolution, TaskSource
     from trajsmith.records.storage import ensure_writable, open_whole_file, storage_boundary, write_whole_file
@@ -157,6 +158,7 @@ _NAMES = {
     "record": "FrozenModel Record format_first_error read_stored",
     "registry": "PluginSource Registry list_program_plugins",
     "secrets": "find_secret known_secrets redact_secrets",
+    "rubric": "Criterion CriterionOutcome LeftOut Topic",
     "solution": "ProgramSolution TaskSource",
     "storage": "ensure_writable open_whole_file storage_boundary write_whole_file",
     "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
@@ -200,6 +202,8 @@ __all__ = [
     "Composite",
     "ConfirmationRule",
     "Constant",
+    "Criterion",
+    "CriterionOutcome",
     "Dependency",
     "Difficulty",
     "EnvironmentFault",
@@ -220,6 +224,7 @@ __all__ = [
     "JsonValue",
     "JudgeOpinion",
     "JudgeSummary",
+    "LeftOut",
     "Message",
     "ModelFault",
     "ModelFaultKind",
@@ -261,6 +266,7 @@ __all__ = [
     "ToolSearch",
     "ToolSpec",
     "ToolStyle",
+    "Topic",
     "TraceCall",
     "TraceDialogue",
     "TraceTask",

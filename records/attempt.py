@@ -46,5 +46,7 @@ class SolverAttempt(ScoredPlay):
     """Calls that changed the state, as text, in order of their text."""
     stated: tuple[str, ...] = ()
     """Values of the tools' results that its answers tell, in order of their text."""
+    criteria: tuple[bool | None, ...] = ()
+    """Of each criterion of the task's rubric, whether it was met; None where nobody could tell."""
     date: str = ""
     """Day of the play, as YYYY-MM-DD."""

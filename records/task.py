@@ -12,6 +12,7 @@ from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
 from trajsmith.records.directory_tools import TOOL_SEARCH
 from trajsmith.records.grounded import GoldCall, UserFact
 from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.rubric import Criterion
 from trajsmith.records.solution import ProgramSolution, TaskSource
 from trajsmith.records.tool import ToolSpec
 
@@ -202,6 +203,10 @@ class Task(Record):
     masks: NondeterminismMask = NondeterminismMask()
     audit: CheckAudit | None = None
     """None if the checks were not tested against mutants."""
+    rubric: tuple[Criterion, ...] = ()
+    """Criteria of a play; empty where a recording has checks only."""
+    rubric_dropped: tuple[str, ...] = ()
+    """Criteria that a model wrote and that did not stand their tests: what they say, and why."""
     seed: int
 
     def whole(self) -> "Task":

@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from trajsmith.records.canonical import JsonObject
 from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.rubric import CriterionOutcome
 
 Outcome = Literal["completed", "partial", "agent_error", "environment_error", "user_error", "undecided"]
 
@@ -99,6 +100,8 @@ class Verdict(Record):
     """One per turn that was played."""
     pruned: tuple[PrunedCall, ...] = ()
     """Calls that the exported row does not have."""
+    rubric: tuple[CriterionOutcome, ...] = ()
+    """Criteria of the task's rubric; empty if it has none, or if nothing can be said of the agent."""
     step_labels: tuple[StepLabel, ...] | None = None
     """One per call of the agent in an accepted trajectory; None if they were not asked for, or could not be told."""
 

@@ -1,6 +1,8 @@
 """Reward functions in TRL's form, for every way in which its trainers play episodes."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trajsmith.models import ChatReply
@@ -9,6 +11,7 @@ from trajsmith.train_grpo.episodes import MESSAGE_USER, EpisodeResult, OpenSourc
 from trajsmith.train_grpo.loop import parse_completion
 from trajsmith.train_grpo.rewards import compute_episode_reward
 from trajsmith.train_grpo.rollouts import build_text_reply
+from trajsmith.verify import RUBRIC_REWARDS, JudgedPlay, drop_common_criteria
 
 
 class EpisodeReward:
@@ -51,6 +54,11 @@ class EpisodeReward:
             log_metric("environment/seconds", sum(episode.seconds for episode in episodes))
             for name, value in count_calls(episodes).items():
                 log_metric(name, value)
+        if self.__name__ in RUBRIC_REWARDS:
+            episodes = compare_episodes(episodes)
+            if self.logs and log_metric is not None:
+                for name, value in count_criteria(episodes).items():
+                    log_metric(name, value)
         return [self.score(episode) for episode in episodes]
 
     def score(self, episode: EpisodeResult) -> float | None:
@@ -72,6 +80,33 @@ class EpisodeReward:
         replies = [parse_completion(message, number) for number, message in enumerate(messages)]
         rollout.replay([part for reply in replies if reply is not None for part in _split_user_calls(reply)])
         return get_result(rollout)
+
+
+def compare_episodes(episodes: Sequence[EpisodeResult]) -> list[EpisodeResult]:
+    """Return the episodes with the criteria left out that all episodes of a task in the batch meet, or none does."""
+    compared = list(episodes)
+    groups: dict[str, list[tuple[int, JudgedPlay]]] = {}
+    for number, episode in enumerate(episodes):
+        if episode.trajectory is not None and episode.verdict is not None:
+            groups.setdefault(episode.task.id, []).append((number, (episode.trajectory, episode.verdict)))
+    for members in groups.values():
+        task = episodes[members[0][0]].task
+        judged = drop_common_criteria(task, [play for _, play in members])
+        for (number, _), (_, verdict) in zip(members, judged, strict=True):
+            compared[number] = replace(episodes[number], verdict=verdict)
+    return compared
+
+
+def count_criteria(episodes: Sequence[EpisodeResult]) -> dict[str, float]:
+    """Return the mean number of criteria of an episode that count, that are dropped, and that would need a judge."""
+    rubrics = [episode.verdict.rubric for episode in episodes if episode.verdict is not None]
+    left = Counter(each.left_out for rubric in rubrics for each in rubric)
+    plays = max(1, len(rubrics))
+    return {
+        "rubric/counted": left[""] / plays,
+        "rubric/dropped": (left["met_by_all"] + left["met_by_none"]) / plays,
+        "rubric/no_judge": left["no_judge"] / plays,
+    }
 
 
 def _split_user_calls(reply: ChatReply) -> list[ChatReply]:

@@ -18,6 +18,10 @@ from trajsmith.verify.matching import compute_trajectory_match
 from trajsmith.verify.pruning import prune_trajectory
 from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
 from trajsmith.verify.reference_faults import find_reference_faults, find_task_faults
+from trajsmith.verify.rubric_author import RUBRIC, RubricSettings, add_written_criteria
+from trajsmith.verify.rubric_comparison import RUBRIC_REWARDS, JudgedPlay, drop_common_criteria
+from trajsmith.verify.rubric_judge import RUBRIC_JUDGE, RubricJudge
+from trajsmith.verify.rubrics import count_decided_criteria, derive_rubric, find_common_criteria
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
 from trajsmith.verify.spoken_turns import build_gold_turn
@@ -30,6 +34,9 @@ __all__ = [
     "CHECKLIST",
     "CHECK_FUNCTION",
     "JUDGE",
+    "RUBRIC",
+    "RUBRIC_JUDGE",
+    "RUBRIC_REWARDS",
     "AuditSettings",
     "CheckAuthor",
     "CodeCheckRunner",
@@ -38,20 +45,28 @@ __all__ = [
     "DiscourseModel",
     "Judge",
     "JudgeSettings",
+    "JudgedPlay",
     "ReferenceCheck",
     "ReferenceFault",
     "ReplayResult",
+    "RubricJudge",
+    "RubricSettings",
     "UnansweredQuestion",
     "VerifySettings",
     "WrittenCheckSettings",
     "add_written_checks",
+    "add_written_criteria",
     "audit_task",
     "build_checks",
     "build_evidence",
     "build_gold_turn",
     "check_gold_run",
     "compute_trajectory_match",
+    "count_decided_criteria",
     "derive_checks",
+    "derive_rubric",
+    "drop_common_criteria",
+    "find_common_criteria",
     "find_confirmation_faults",
     "find_open_questions",
     "find_reference_faults",

@@ -63,7 +63,7 @@ class ModelCheckWriter:
         self.used: dict[str, str] = {}
         """Prompts sent so far: name to hash."""
         rows = orjson.dumps(select_rows(panel)).decode()
-        self._shown: JsonObject = {
+        self.shown: JsonObject = {
             "description": spec.description,
             "requests": [turn.query for turn in task.turns],
             "rows": truncate_text(rows, MAX_ROWS_LENGTH),
@@ -84,7 +84,7 @@ class ModelCheckWriter:
     async def _ask(self, purpose: str, spec: PromptSpec, schema: type[Answer], **values: JsonValue) -> Answer:
         prompt = self.prompts.get(spec)
         self.used[prompt.name] = prompt.version
-        messages = prompt.messages(**self._shown, **values)
+        messages = prompt.messages(**self.shown, **values)
         request = ChatRequest(messages=messages, purpose=purpose, record=self.task.id)
         return await complete_structured(self.model, request, schema)
 

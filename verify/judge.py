@@ -23,6 +23,7 @@ from trajsmith.records import (
     Outcome,
     Task,
     Trajectory,
+    UserFact,
     Verdict,
     canonical_json,
     derive_seed,
@@ -129,7 +130,7 @@ class Judge:
             turns=[to_one_line(turn.query) for turn in task.turns],
             checks=[to_one_line(f"{_OUTCOME_WORDS[check.passed]}: {check.says}") for check in verdict.checks],
             changes=truncate_text(changes, MAX_CHANGES_LENGTH),
-            conversation="\n".join(_transcript(trajectory.messages)),
+            conversation="\n".join(render_transcript(trajectory.messages)),
             questions=[to_one_line(question) for question in questions],
         )
 
@@ -148,15 +149,19 @@ def find_open_questions(task: Task, trajectory: Trajectory, verdict: Verdict) ->
     user_text = "\n".join(message.content for message in trajectory.messages if message.role == "user")
     for number, turn in enumerate(task.turns, 1):
         for entry in turn.known:
-            stated = (
-                entry.stated
-                or entry.said.lower() in user_text.lower()
-                or is_value_mentioned(user_text, entry.value)
-                or TextValues(user_text).count_matches(entry.value) > 0
-            )
+            stated = entry.stated or is_fact_told(entry, user_text)
             if not stated and task.mode == "conversation":
                 missing_fact = f"the {entry.label} ({format_value(entry.value)}), and the assistant did not ask"
                 yield f"Request {number} left open {missing_fact}: was there good reason to take it for granted?"
+
+
+def is_fact_told(entry: UserFact, text: str) -> bool:
+    """Return True if a text of the user tells a fact, in the words planned for it or in another usual form."""
+    return (
+        entry.said.lower() in text.lower()
+        or is_value_mentioned(text, entry.value)
+        or TextValues(text).count_matches(entry.value) > 0
+    )
 
 
 def _resolve_outcome(ruling: JudgeReply, questions: Sequence[str]) -> Outcome:
@@ -166,7 +171,7 @@ def _resolve_outcome(ruling: JudgeReply, questions: Sequence[str]) -> Outcome:
     return _OUTCOMES[ruling.outcome] if whole and not contradicts else "undecided"
 
 
-def _transcript(messages: Sequence[Message]) -> Iterator[str]:
+def render_transcript(messages: Sequence[Message]) -> Iterator[str]:
     """Yield the conversation as JSON, an object a line; the system prompt is left out, its rules stand apart.
 
     No text can end its line and pretend to be another speaker, a question or a rule. Tool results are cut.

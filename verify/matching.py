@@ -18,6 +18,9 @@ GeneratedNames = Mapping[str, str]
 """Id that the environment gave out to its name, which is the same in equivalent runs."""
 
 
+WRONG_READS = "the agent looks at the thing that was meant"
+
+
 def match_calls(
     gold: Sequence[GoldCall],
     events: Sequence[CallEvent],

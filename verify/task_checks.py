@@ -38,6 +38,21 @@ async def add_written_checks(task: Task, author: CheckAuthor, state: JsonObject,
     """
     if replays(session):
         return task
+    panel, tester = await open_tester(task, author, state, session)
+    writer = ModelCheckWriter(author.model, task, author.spec, panel, author.prompts)
+    written = await write_checks(writer, tester, author.settings)
+    return apply_written_checks(task, written, writer.used)
+
+
+async def open_tester(
+    task: Task, author: CheckAuthor, state: JsonObject, session: Session
+) -> tuple[CheckPanel, WrittenCheckTester]:
+    """Play the gold run and build the runs on which written checks of a task are tested.
+
+    Raises:
+        RecordDropped: The gold calls cannot be made again.
+        EnvironmentFault: The environment broke.
+    """
     gold = GoldRun(list_gold_calls(task.turns), session)
     await gold.play(state)
     if len(gold.ran.states) < len(task.turns):
@@ -45,10 +60,7 @@ async def add_written_checks(task: Task, author: CheckAuthor, state: JsonObject,
     facts, asked = [turn.facts for turn in task.turns], [turn.asked for turn in task.turns]
     panel = CheckPanel(gold, task.masks, [turn.checks for turn in task.turns], facts, author.code, asked)
     seed = derive_seed(task.seed, "written checks")
-    tester = await WrittenCheckTester.of(panel, author.spec, author.settings, seed, author.code)
-    writer = ModelCheckWriter(author.model, task, author.spec, panel, author.prompts)
-    written = await write_checks(writer, tester, author.settings)
-    return apply_written_checks(task, written, writer.used)
+    return panel, await WrittenCheckTester.of(panel, author.spec, author.settings, seed, author.code)
 
 
 def apply_written_checks(task: Task, written: WrittenChecks, prompts: dict[str, str]) -> Task:

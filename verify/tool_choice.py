@@ -10,6 +10,8 @@ from trajsmith.records import SEARCH_TOOLS, CheckOutcome, Task, ToolSpec, Trajec
 from trajsmith.records.trajectory import MALFORMED
 from trajsmith.verify.batch_checks import build_conduct_outcome
 
+OWN_TOOLS = "the agent calls no tool of another environment"
+SHOWN_TOOLS = "the agent calls only tools that a search has shown"
 UnseenCall = tuple[int, str]
 """Message and tool of a call."""
 
@@ -31,12 +33,10 @@ def build_tool_choice_checks(
             for event in trajectory.events
             if span.start <= event.message < span.stop and event.tool in foreign
         ]
-        says = "the agent calls no tool of another environment"
-        outcomes.append(build_conduct_outcome(says, not called, ", ".join(called[:3])))
+        outcomes.append(build_conduct_outcome(OWN_TOOLS, not called, ", ".join(called[:3])))
     if task.search is not None:
         called = [name for message, name in unseen if span.start <= message < span.stop]
-        says = "the agent calls only tools that a search has shown"
-        outcomes.append(build_conduct_outcome(says, not called, ", ".join(called[:3])))
+        outcomes.append(build_conduct_outcome(SHOWN_TOOLS, not called, ", ".join(called[:3])))
     return outcomes
 
 

@@ -10,6 +10,7 @@ from trajsmith.records import (
     CallEvent,
     Check,
     CheckOutcome,
+    CriterionOutcome,
     EnvironmentFault,
     FromOutput,
     GoldCall,
@@ -18,6 +19,7 @@ from trajsmith.records import (
     Outcome,
     PrunedCall,
     Task,
+    Topic,
     Trajectory,
     TurnVerdict,
     Verdict,
@@ -30,11 +32,12 @@ from trajsmith.verify.code_checks import CodeCheckRunner, run_checks
 from trajsmith.verify.confirmation import REPORTED, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.fault_attribution import decide_outcome, decide_turn_outcome, find_script_faults
 from trajsmith.verify.fidelity import USER, find_user_faults
-from trajsmith.verify.matching import compute_trajectory_match, find_wrong_reads, match_calls
+from trajsmith.verify.matching import WRONG_READS, compute_trajectory_match, find_wrong_reads, match_calls
 from trajsmith.verify.misplaced_values import find_misplaced_values
 from trajsmith.verify.normalized_state import NormalizedState, normalize_state
 from trajsmith.verify.pruning import find_redundant_calls
 from trajsmith.verify.rewards import RewardEvidence, compute_rewards
+from trajsmith.verify.rubrics import RubricEvidence, decide_rubric
 from trajsmith.verify.settings import VerifySettings
 from trajsmith.verify.step_labels import label_steps
 from trajsmith.verify.tool_choice import UnseenCall, build_tool_choice_checks, find_unseen_calls
@@ -108,6 +111,12 @@ class _TurnReplay:
     outcomes: list[CheckOutcome]
     state_match: bool
     form: NormalizedState
+    checks: int
+    """Outcomes that are those of the turn's checks, at the beginning."""
+    installed: int
+    """Outcomes of installed checks behind them."""
+    own: dict[int, CheckOutcome]
+    """Number of a criterion of the rubric to the outcome of its own check, in the last turn."""
 
 
 async def verify_trajectory(
@@ -229,14 +238,18 @@ async def _judge_turn(
     calls: list[CheckedCall] = [
         (event.tool, event.arguments, event.ok) for event in trajectory.events if event.message < span.stop
     ]
-    checks = (*turn.checks, *installed) if number == len(task.turns) - 1 else turn.checks
+    last = number == len(task.turns) - 1
+    checks = (*turn.checks, *installed) if last else turn.checks
     outcomes = await run_checks(checks, form, (again.initial, state), answer, calls, code)
+    written = {place: criterion.check for place, criterion in enumerate(task.rubric) if last and criterion.check}
+    judged = await run_checks(list(written.values()), form, (again.initial, state), answer, calls, code)
     if task.twist is not None and task.twist.turn == number:
         outcomes += build_variant_checks(task.twist, task.variant, trajectory, turn.gold_calls)
     outcomes += build_tool_choice_checks(task, trajectory, number, unseen)
     outcomes += confirmations.build_outcomes(number)
     match = span.state_hash == turn.state_hash or bool(turn.form_hash and form.hash == turn.form_hash)
-    return _TurnReplay(outcomes, match, form)
+    own = dict(zip(written, judged, strict=True))
+    return _TurnReplay(outcomes, match, form, len(turn.checks), len(checks) - len(turn.checks), own)
 
 
 def _check_claims(task: Task, trajectory: Trajectory, wording: Wording | None) -> list[CheckOutcome]:
@@ -273,10 +286,11 @@ def _decide_verdict(
 ) -> Verdict:
     pairs = _match_gold_calls(task, trajectory, turns)
     outcomes = (*(outcome for turn in turns for outcome in turn.outcomes), *claims)
-    outcomes += tuple(
-        CheckOutcome(says="the agent looks at the thing that was meant", kind=CONDUCT, passed=False, detail=detail)
+    reads = tuple(
+        CheckOutcome(says=WRONG_READS, kind=CONDUCT, passed=False, detail=detail)
         for detail in find_wrong_reads(task, trajectory, pairs)
     )
+    outcomes += reads
     complete = len(trajectory.turns) == len(task.turns)
     state_match = complete and turns[-1].state_match
     failed = [outcome for outcome in outcomes if outcome.passed is False]
@@ -301,6 +315,7 @@ def _decide_verdict(
     return _build_verdict(
         task, trajectory, outcome, (*outcomes, *strayed), state_match, True, reasons, settings,
         matched=len(pairs),
+        rubric=_decide_rubric(task, trajectory, turns, (*claims, *reads), settings) if not strayed else (),
         turns=tuple(
             TurnVerdict(
                 outcome=decide_turn_outcome(turn.outcomes, turn.state_match),
@@ -311,6 +326,27 @@ def _decide_verdict(
             for turn in turns
         ),
     )  # fmt: skip
+
+
+def _decide_rubric(
+    task: Task,
+    trajectory: Trajectory,
+    turns: Sequence[_TurnReplay],
+    others: Sequence[CheckOutcome],
+    settings: VerifySettings,
+) -> tuple[CriterionOutcome, ...]:
+    """Decide the rubric; `others` are the outcomes of the whole play."""
+    unexamined: set[Topic] = set() if settings.claims else {"claims"}
+    unexamined |= {"confirmation"} if settings.confirmation == "report" else set()
+    conduct = [outcome for turn in turns for outcome in turn.outcomes[turn.checks + turn.installed :]]
+    evidence = RubricEvidence(
+        checks=[turn.outcomes[: turn.checks] for turn in turns],
+        installed=[outcome for turn in turns for outcome in turn.outcomes[turn.checks : turn.checks + turn.installed]],
+        conduct=[*conduct, *others],
+        own=turns[-1].own if turns else {},
+        unexamined=frozenset(unexamined),
+    )
+    return decide_rubric(task, trajectory, evidence)
 
 
 def _list_reasons(trajectory: Trajectory, failed: Sequence[CheckOutcome], state_match: bool) -> tuple[str, ...]:
@@ -353,6 +389,7 @@ def _build_verdict(
     settings: VerifySettings,
     matched: int,
     turns: tuple[TurnVerdict, ...] = (),
+    rubric: tuple[CriterionOutcome, ...] = (),
 ) -> Verdict:
     gold = len(task.gold_calls)
     verdict = Verdict(
@@ -368,6 +405,7 @@ def _build_verdict(
         reasons=reasons,
         trajectory_match=round(matched / gold, 4) if gold else 1.0,
         turns=turns,
+        rubric=rubric,
     )
     rewards = compute_rewards(build_evidence(task, trajectory, verdict), settings.rewards)
     return _update_verdict(verdict, rewards=rewards)
@@ -383,4 +421,5 @@ def build_evidence(task: Task, trajectory: Trajectory, verdict: Verdict) -> Rewa
         gold_calls=len(task.gold_calls),
         calls=len(trajectory.events),
         errors=[event.error for event in trajectory.events if event.actor == "assistant"],
+        criteria=verdict.rubric,
     )

@@ -59,11 +59,8 @@ class CheckDraft:
     fault: CheckFault
 
 
-class CheckWriter(Protocol):
-    """Writes checklists and check functions."""
-
-    async def list_items(self, most: int) -> Sequence[str]:
-        """Return the conditions that a right run meets, one sentence each."""
+class FunctionWriter(Protocol):
+    """Writes check functions."""
 
     async def write(self, item: str, earlier: Sequence[CheckDraft]) -> str:
         """Return the Python text of `check(initial_state, final_state, answer)` for one condition.
@@ -72,6 +69,13 @@ class CheckWriter(Protocol):
             item: The condition.
             earlier: Attempts so far; the fault of the last one is to be mended.
         """
+
+
+class CheckWriter(FunctionWriter, Protocol):
+    """Writes checklists and check functions."""
+
+    async def list_items(self, most: int) -> Sequence[str]:
+        """Return the conditions that a right run meets, one sentence each."""
 
 
 @dataclass
@@ -210,6 +214,27 @@ def _hide_new_keys(path: str, initial: JsonObject) -> str:
     return "/".join(part if known else "*" for part, known in zip(parts, there, strict=True))
 
 
+async def write_function(
+    writer: FunctionWriter, item: str, tester: WrittenCheckTester, repairs: int
+) -> tuple[CodeCheck | None, list[CheckDraft]]:
+    """Let a writer make the function of one condition and repair it from the evidence of its tests.
+
+    Returns:
+        The check that stood its tests, None if none did, and the attempts that failed.
+
+    Raises:
+        ModelFault: The model behind the writer could not answer.
+    """
+    drafts: list[CheckDraft] = []
+    while len(drafts) <= repairs:
+        check = CodeCheck(says=item, source=await writer.write(item, drafts))
+        fault = await tester.test(check)
+        if fault is None:
+            return check, drafts
+        drafts.append(CheckDraft(check.source, fault))
+    return None, drafts
+
+
 async def write_checks(
     writer: CheckWriter, tester: WrittenCheckTester, settings: WrittenCheckSettings
 ) -> WrittenChecks:
@@ -222,17 +247,12 @@ async def write_checks(
     """
     written = WrittenChecks()
     for item in list(dict.fromkeys(await writer.list_items(settings.items)))[: settings.items]:
-        drafts: list[CheckDraft] = []
-        while len(drafts) <= settings.repairs:
-            check = CodeCheck(says=item, source=await writer.write(item, drafts))
-            fault = await tester.test(check)
-            if fault is None:
-                written.checks.append(check)
-                written.repaired += bool(drafts)
-                break
-            drafts.append(CheckDraft(check.source, fault))
-        else:
+        check, drafts = await write_function(writer, item, tester, settings.repairs)
+        if check is None:
             written.dropped.append((item, drafts[-1].fault))
+        else:
+            written.checks.append(check)
+            written.repaired += bool(drafts)
     mutants = [case for case in tester.cases if case.kind == "mutant"]
     written.mutants, written.caught_by_derived = len(mutants), sum(case.fails_derived for case in mutants)
     written.caught = len(set[int]().union(*[tester.caught[check.source] for check in written.checks]))

@@ -106,6 +106,7 @@
       if (turn.facts?.length) body.push(make("p", {}, "must tell: ", make("code", {}, turn.facts.map(inline).join(", "))));
     });
     body.push(make("h4", {}, "Checks"), plain(item.checks.map((check) => [mark(check.passed), ` ${check.says} `, make("small", {}, check.detail)])));
+    if (item.rubric?.length) body.push(make("h4", {}, "Rubric"), plain(item.rubric.map((each) => [mark(each.met), ` ${each.says} `, make("small", {}, each.detail)])));
     const told = (value) => (value === null ? "could not tell" : value === true ? "yes" : value === false ? "no" : String(value));
     const numbers = [...Object.entries(item.matches).map(([key, value]) => `${key} match: ${told(value)}`), ...Object.entries(item.rewards).map(([key, value]) => `reward ${key}: ${Number(value.toFixed(4))}`)];
     body.push(make("div", { class: "meta" }, ...numbers.map((text) => chip(text))));

@@ -7,9 +7,9 @@ phrasebook's `tables` say how people speak of it. A program is kept if its calls
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, is_end_out_of_reach
@@ -37,7 +37,7 @@ from trajsmith.querygen.programs.operations import (
     WriteRows,
 )
 from trajsmith.querygen.programs.sentences import ProgramWords, find_predicate, format_bound, join_clauses
-from trajsmith.records import FrozenModel, GoldCall, RecordDropped, derive_seed
+from trajsmith.records import FrozenModel, GoldCall, RecordDropped, TaskSource, derive_seed
 
 T = TypeVar("T")
 SHAPES = {"answer": 2.0, "look_up": 2.0, "join": 1.0, "write": 4.5, "branch": 2.0}
@@ -57,8 +57,18 @@ class ProgramSettings(FrozenModel):
     """A list with fewer rows is left alone."""
     calls: tuple[int, int] = (2, 14)
     """Fewest and most calls of one program."""
+    long_calls: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=100)]] = (15, 50)
+    """The same of long requests."""
     tries: PositiveInt = 36
     """Programs that are tried until one is proved."""
+    repairs: NonNegativeInt = 3
+    """Times that a model may mend its program; only with a model as `proposer`."""
+
+    def for_source(self, source: TaskSource | None) -> "ProgramSettings":
+        """Return the settings for a source: long requests have more calls, and are tried more often."""
+        if source != "long":
+            return self
+        return self.model_copy(update={"calls": self.long_calls, "tries": max(self.tries, 60)})
 
 
 class ComposedProgram(FrozenModel):

@@ -7,9 +7,6 @@ from trajsmith.phrasing import humanize
 from trajsmith.querygen.programs.composition import ComposedProgram, ProgramComposer, ProgramSettings
 from trajsmith.records import Chain, GroundedChain, JsonObject, RecordDropped, UserFact
 
-LONG = {"calls": (15, 50), "tries": 60}
-"""Settings of long requests."""
-
 
 async def ground_program(
     chain: Chain, grounder: Grounder, session: Session, settings: ProgramSettings
@@ -20,9 +17,7 @@ async def ground_program(
         RecordDropped: The environment has no tables, or nothing that was tried could be proved.
         EnvironmentFault: The environment broke.
     """
-    if chain.source == "long":
-        settings = settings.model_copy(update=LONG)
-    composer = ProgramComposer(grounder, session, settings, chain.seed)
+    composer = ProgramComposer(grounder, session, settings.for_source(chain.source), chain.seed)
     composed = await composer.compose()
     hashes = await composer.runner.replay_states(composed.run.calls)
     if hashes is None:

@@ -1,23 +1,25 @@
 """From a composed program to a task: the Python text proved in the sandbox, the words, and tested checks."""
 
 import random
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from trajsmith.environments import Session
-from trajsmith.environments.sandbox.settings import SandboxSettings
-from trajsmith.environments.sandbox.solutions import SolutionSandbox
 from trajsmith.grounding import list_needed_keys
 from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice, list_slots
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.persona import draw_greeting, make_persona, render_query
 from trajsmith.querygen.programs.composition import ComposedProgram
-from trajsmith.querygen.programs.execution import DECIMALS, ProgramRunner
+from trajsmith.querygen.programs.execution import DECIMALS, ProgramRun, ProgramRunner
 from trajsmith.querygen.programs.grounding import load_composed
 from trajsmith.querygen.programs.mutants import list_equivalent_answers, mutate_answer, mutate_program
 from trajsmith.querygen.programs.operations import ProgramFailed
 from trajsmith.querygen.programs.python_source import render_python
 from trajsmith.querygen.programs.sentences import render_answers, render_question
+from trajsmith.querygen.programs.written import WrittenProgram, load_written
+from trajsmith.querygen.programs.written_execution import ProgramLimits, SourceRunner, open_sandbox
+from trajsmith.querygen.programs.written_mutants import list_operations, mutate_source
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.records import (
     AnswerFact,
@@ -25,6 +27,7 @@ from trajsmith.records import (
     CheckAudit,
     EnvironmentFault,
     EnvironmentSpec,
+    GoldCall,
     GroundedChain,
     InstalledCheck,
     JsonObject,
@@ -45,6 +48,10 @@ from trajsmith.verify.normalized_state import normalize_state
 
 MOST_WRITE_MUTANTS = 3
 """Mutants of a program with writes that are executed."""
+WRITTEN_MUTANTS = 3
+"""Times as many mutants of a written program: some crash, and some come to the same."""
+RunMutants = Callable[[int, random.Random], AsyncIterator[tuple[str, ProgramRun]]]
+"""Runs so many mutants of a program, drawn by a generator; those that fail are left out."""
 
 
 @dataclass(frozen=True)
@@ -57,26 +64,53 @@ class ProgramTaskParts:
     solution: ProgramSolution
     proof: GoldProof
     audit: CheckAudit
+    language: str = "scripted"
+    prompts: dict[str, str] = field(default_factory=dict)
 
 
-async def prove_python(composed: ComposedProgram, limits: SandboxSettings) -> str:
-    """Render a program as Python and run it in the sandbox: it must make the same calls and give the same answer.
+async def prove_python(grounded: GroundedChain, limits: ProgramLimits) -> str:
+    """Run the Python text of a program in the sandbox: it must make the same calls and give the same answer.
+
+    Returns:
+        The text; of a composed program it is rendered.
 
     Raises:
         RecordDropped: It does not.
     """
-    source, run = render_python(composed.program), composed.run
-    sandbox = SolutionSandbox(source, limits)
+    written = load_written(grounded)
+    if written is not None:
+        source, expected = written.python, written.answer
+    else:
+        composed = load_composed(grounded)
+        source, expected = render_python(composed.program), composed.run.answer
+    sandbox = open_sandbox(source, limits)
     try:
-        calls, answer = await sandbox.replay([call.result for call in run.calls])
+        calls, answer = await sandbox.replay([call.result for call in grounded.calls])
     except EnvironmentFault as fault:
         raise RecordDropped("program_not_repeatable", fault.message) from fault
     finally:
         sandbox.close()
-    same = calls == [{"tool": call.tool, "arguments": call.arguments} for call in run.calls]
-    if not same or answer != run.answer:
+    same = calls == [{"tool": call.tool, "arguments": call.arguments} for call in grounded.calls]
+    if not same or answer != expected:
         raise RecordDropped("program_not_repeatable", "the Python text does something else than the operations")
     return source
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A program with its words, whoever made it."""
+
+    question: str
+    query: str
+    sentences: tuple[str, ...]
+    answer: JsonValue
+    ordered: bool
+    others: list[str]
+    groups: tuple[int, ...]
+    operations: tuple[str, ...]
+    run_mutants: RunMutants
+    language: str = "scripted"
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
 
 async def write_program_parts(
@@ -87,28 +121,39 @@ async def write_program_parts(
     session: Session,
     audit: AuditSettings,
     source: str,
+    limits: ProgramLimits | None = None,
 ) -> ProgramTaskParts:
     """Write the request of a program and prove its checks.
+
+    Args:
+        grounded: The grounded program.
+        spec: The environment.
+        wording: How people say its values.
+        state: The initial state.
+        session: A session of the environment.
+        audit: How the checks are tested.
+        source: Python text of the program.
+        limits: Limits of the sandbox in which mutants of a written program run.
 
     Raises:
         RecordDropped: The words lack a value, the gold run cannot be repeated, or the checks are weak.
         EnvironmentFault: The environment broke.
     """
-    composed = load_composed(grounded)
-    table = wording.phrasebook.tables[composed.program.table]
     rng = random.Random(derive_seed(grounded.seed, "write"))
     calls = grounded.calls
     persona, scenario = make_persona(wording.phrasebook, state, [call.result for call in calls], rng)
     known = {fact.key: fact for fact in grounded.known}
-    question = render_question(composed.program, table, composed.words, composed.write, rng)
-    query = _write_query(composed, wording, state, persona, known, question, rng)
-    sentences = render_answers(composed.program, table, composed.words, composed.write, composed.run)
-    if not sentences:
+    if (written := load_written(grounded)) is not None:
+        runner = SourceRunner(spec, session, state, limits, 4 * len(calls) + 20)
+        program = _open_written(written, calls, runner, state, persona, known, rng)
+    else:
+        program = _open_composed(grounded, wording, ProgramRunner(session, state), state, persona, known, rng)
+    if not program.sentences:
         raise RecordDropped("no_words", "no sentence tells the answer")
-    answer = composed.run.answer
+    answer = program.answer
     values: list[Any] = answer if isinstance(answer, list) else [] if answer is None else [answer]
     info = RequestedInfo(
-        call=len(calls) - 1, question=question, facts=tuple(AnswerFact(value=value) for value in values)
+        call=len(calls) - 1, question=program.question, facts=tuple(AnswerFact(value=value) for value in values)
     )
     asked = (info,) if values else ()
     gold = await run_gold([calls], state, session, audit.live)
@@ -116,10 +161,9 @@ async def write_program_parts(
         raise RecordDropped("gold_not_repeatable", "the same calls led to another state")
     proof = await GoldProof.of(gold, session)
     checks = list(build_checks(proof.forms, [()], spec.rules, gold.ran.calls)[0])
-    others = _list_other_labels(composed)
     if answer is not None:
-        settings: JsonObject = {"value": answer, "ordered": composed.program.answer.how == "ordered", "others": others}
-        statement = f"the answer tells {format_value(answer)}" + (" and nothing else" if others else "")
+        settings: JsonObject = {"value": answer, "ordered": program.ordered, "others": program.others}
+        statement = f"the answer tells {format_value(answer)}" + (" and nothing else" if program.others else "")
         checks.append(InstalledCheck(says=statement, name="solution", settings=settings))
     facts = [tuple(AnswerFact(value=value) for value in values)]
     panel = CheckPanel(gold, proof.masks, [checks], facts, asked=[()])
@@ -129,9 +173,7 @@ async def write_program_parts(
     if tested.weakness:
         raise RecordDropped("weak_checks", tested.weakness)
     proved = tested.checks[0]
-    figures = await _test_mutants(
-        composed, ProgramRunner(session, state), proof, proved, others, sentences, seed, audit.mutants
-    )
+    figures = await _test_mutants(program, calls, session, proof, proved, seed, audit.mutants)
     figures = _merge(tested.audit, figures)
     if (figures.discrimination or 0) < audit.least or figures.accepted < figures.equivalent:
         raise RecordDropped(
@@ -139,8 +181,8 @@ async def write_program_parts(
         )
     form = proof.form_hashes[0]
     turn = Turn(
-        intent=question,
-        query=query,
+        intent=program.question,
+        query=program.query,
         known=tuple(fact.model_copy(update={"stated": True}) for fact in known.values()),
         gold_calls=calls,
         checks=(),
@@ -148,13 +190,88 @@ async def write_program_parts(
         form_hash=form,
         answer_facts=tuple(values[:8]),
         asked=asked,
-        groups=composed.groups,
+        groups=program.groups,
     )
     turn = tested.apply_to_turns([turn])[0]
-    solution = ProgramSolution(
-        python=source, operations=composed.program.operations, answer=answer, sentences=sentences
+    solution = ProgramSolution(python=source, operations=program.operations, answer=answer, sentences=program.sentences)
+    return ProgramTaskParts(persona, scenario, turn, solution, proof, figures, program.language, dict(program.prompts))
+
+
+def _open_composed(
+    grounded: GroundedChain,
+    wording: Wording,
+    runner: ProgramRunner,
+    state: JsonObject,
+    persona: Persona,
+    known: dict[str, UserFact],
+    rng: random.Random,
+) -> _Program:
+    """Find the words of a composed program.
+
+    Raises:
+        RecordDropped: A phrase lacks a value.
+    """
+    composed = load_composed(grounded)
+    table = wording.phrasebook.tables[composed.program.table]
+    question = render_question(composed.program, table, composed.words, composed.write, rng)
+    query = _write_query(composed, wording, state, persona, known, question, rng)
+
+    async def run_mutants(limit: int, rng: random.Random) -> AsyncIterator[tuple[str, ProgramRun]]:
+        mutants = list(mutate_program(composed.program, composed.run))
+        for kind, program, fixed in rng.sample(mutants, min(len(mutants), limit)):
+            try:
+                yield kind, await runner.run(program, 4 * len(composed.run.calls) + 20, fixed)
+            except ProgramFailed:
+                continue
+
+    return _Program(
+        question=question,
+        query=query,
+        sentences=render_answers(composed.program, table, composed.words, composed.write, composed.run),
+        answer=composed.run.answer,
+        ordered=composed.program.answer.how == "ordered",
+        others=_list_other_labels(composed),
+        groups=composed.groups,
+        operations=composed.program.operations,
+        run_mutants=run_mutants,
     )
-    return ProgramTaskParts(persona, scenario, turn, solution, proof, figures)
+
+
+def _open_written(
+    written: WrittenProgram,
+    calls: Sequence[GoldCall],
+    runner: SourceRunner,
+    state: JsonObject,
+    persona: Persona,
+    known: dict[str, UserFact],
+    rng: random.Random,
+) -> _Program:
+    """Take the words of a program that a model wrote."""
+    greeting = draw_greeting(persona, state, rng)
+    query = render_query(greeting, written.question, persona, known.values(), find_clock_date(state), rng)
+
+    async def run_mutants(limit: int, rng: random.Random) -> AsyncIterator[tuple[str, ProgramRun]]:
+        mutants = list(mutate_source(written.python))
+        for kind, text in rng.sample(mutants, min(len(mutants), WRITTEN_MUTANTS * limit)):
+            try:
+                yield kind, await runner.run(text)
+            except RecordDropped:
+                continue  # it crashes, or a call of it is refused: no answer comes of it
+
+    tools, writes = {call.tool for call in calls if call.effect == "read"}, any(c.effect == "write" for c in calls)
+    return _Program(
+        question=written.question,
+        query=query,
+        sentences=written.sentences,
+        answer=written.answer,
+        ordered=written.ordered,
+        others=list(written.others),
+        groups=written.groups,
+        operations=list_operations(written.python, len(tools), writes),
+        run_mutants=run_mutants,
+        language=written.model,
+        prompts=written.prompts,
+    )
 
 
 def _write_query(
@@ -190,12 +307,11 @@ def _list_other_labels(composed: ComposedProgram) -> list[str]:
 
 
 async def _test_mutants(
-    composed: ComposedProgram,
-    runner: ProgramRunner,
+    program: _Program,
+    calls: Sequence[GoldCall],
+    session: Session,
     proof: GoldProof,
     checks: tuple[Check, ...],
-    others: list[str],
-    sentences: tuple[str, ...],
     seed: int,
     limit: int,
 ) -> CheckAudit:
@@ -204,11 +320,11 @@ async def _test_mutants(
     executed: dict[str, int] = {}
     caught: dict[str, int] = {}
     escaped, refused = list[str](), list[str]()
-    gold, final, calls = composed.run, proof.gold.ran.states[-1], proof.gold.ran.calls
+    final, gold_calls = proof.gold.ran.states[-1], proof.gold.ran.calls
 
     async def passes(state: JsonObject, text: str) -> bool:
         form = proof.forms[-1] if state is final else normalize_state(proof.gold.initial, state, proof.masks)
-        outcomes = await run_checks(checks, form, (proof.gold.initial, state), text, calls, None)
+        outcomes = await run_checks(checks, form, (proof.gold.initial, state), text, gold_calls, None)
         return all(outcome.passed is not False for outcome in outcomes)
 
     async def note(kind: str, says: str, state: JsonObject, text: str) -> None:
@@ -218,28 +334,22 @@ async def _test_mutants(
         if not wrong:
             escaped.append(f"{kind}: {says}")
 
-    mutants = list(mutate_program(composed.program, gold))
-    for kind, program, fixed in rng.sample(mutants, min(len(mutants), max(limit, MOST_WRITE_MUTANTS))) if limit else ():
-        try:
-            ran = await runner.run(program, 4 * len(gold.calls) + 20, fixed)
-        except ProgramFailed:
-            continue
-        written = [canonical_json([call.tool, call.arguments]) for call in ran.calls if call.effect == "write"]
-        same_writes = sorted(written) == sorted(
-            canonical_json([call.tool, call.arguments]) for call in gold.calls if call.effect == "write"
-        )
-        if same_writes and _is_same_answer(ran.answer, gold.answer):
-            continue
-        state = final if same_writes else await runner.session.snapshot() if written else proof.gold.initial
-        answers = ran.answer if isinstance(ran.answer, list) else [ran.answer]
-        await note(
-            kind, str(ran.answer), state, ", ".join(format_value(value) for value in answers if value is not None)
-        )
-    if gold.answer is not None and limit:
-        wrong = list(mutate_answer(gold.answer, others, composed.program.answer.how == "ordered", rng))
+    gold_writes = _list_writes(calls)
+    if limit:
+        async for kind, ran in program.run_mutants(max(limit, MOST_WRITE_MUTANTS), rng):
+            writes = _list_writes(ran.calls)
+            same_writes = writes == gold_writes
+            if same_writes and _is_same_answer(ran.answer, program.answer):
+                continue
+            state = final if same_writes else await session.snapshot() if writes else proof.gold.initial
+            answers = ran.answer if isinstance(ran.answer, list) else [ran.answer]
+            text = ", ".join(format_value(value) for value in answers if value is not None)
+            await note(kind, str(ran.answer), state, text)
+    if program.answer is not None and limit:
+        wrong = list(mutate_answer(program.answer, program.others, program.ordered, rng))
         for kind, text in rng.sample(wrong, min(len(wrong), 2 * limit)):
             await note(kind, text, final, text)
-    equal = list_equivalent_answers(gold.answer, composed.program.answer.how == "ordered", sentences, rng)
+    equal = list_equivalent_answers(program.answer, program.ordered, program.sentences, rng)
     for text in equal:
         if not await passes(final, text):
             refused.append(f"the answer {text!r}")
@@ -247,6 +357,10 @@ async def _test_mutants(
         made=executed, caught=caught, escaped=tuple(escaped[:5]), equivalent=len(equal),
         accepted=len(equal) - len(refused), refused=tuple(refused[:5]),
     )  # fmt: skip
+
+
+def _list_writes(calls: Sequence[GoldCall]) -> list[bytes]:
+    return sorted(canonical_json([call.tool, call.arguments]) for call in calls if call.effect == "write")
 
 
 def _is_same_answer(one: JsonValue, other: JsonValue) -> bool:

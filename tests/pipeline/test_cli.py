@@ -14,7 +14,7 @@ from trajsmith.cli import app
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.stages import VaryPlan
+from trajsmith.pipeline.vary_plan import VaryPlan
 from trajsmith.querygen.vary import VARIANTS, VarySettings
 
 CONFIG = """

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trajsmith.records import CheckOutcome, InputError
+from trajsmith.records import CheckOutcome, CriterionOutcome, InputError
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.rewards import REWARDS, RewardEvidence, RewardSettings, compute_rewards
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
 SETTINGS = RewardSettings()
-NAMES = ("checks", "composite", "format_outcome", "rubric", "state", "trajectory")
+NAMES = ("checks", "composite", "format_outcome", "rubric", "rubric_weighted", "state", "trajectory")
 
 OUTCOMES = st.sampled_from(["completed", "partial", "agent_error", "environment_error", "user_error", "undecided"])
 PASSED = st.lists(st.sampled_from([True, False, None]), max_size=6)
@@ -54,7 +54,7 @@ def test_each_says_where_it_is_from(name: str) -> None:
 @given(evidence(), st.floats(0, 1), st.floats(0, 2))
 def test_bounds(found: RewardEvidence, alpha: float, gamma: float) -> None:
     settings = RewardSettings(alpha=alpha, gamma=gamma)
-    low = {"composite": -gamma, "format_outcome": -1.0, "checks": 0.0, "rubric": 0.0, "state": 0.0, "trajectory": 0.0}
+    low = {**dict.fromkeys(NAMES, 0.0), "composite": -gamma, "format_outcome": -1.0}
     for name in NAMES:
         value = REWARDS.get(name)(found, settings)
         assert value is None or low[name] - 1e-9 <= value <= 1 + 1e-9
@@ -66,7 +66,7 @@ def test_a_check_more_is_never_less(found: RewardEvidence, number: int) -> None:
     if number < len(found.checks):
         better = [True if n == number else check.passed for n, check in enumerate(found.checks)]
         after = RewardEvidence(**{**vars(found), "checks": outcomes(better)})
-        for name in ("checks", "rubric"):
+        for name in ("checks", "rubric", "rubric_weighted"):
             one, other = (REWARDS.get(name)(each, SETTINGS) for each in (found, after))
             if one is not None and other is not None and found.checks[number].passed is not None:
                 assert other >= one
@@ -83,6 +83,14 @@ def plain(**changes: Any) -> RewardEvidence:
     fields = {"outcome": "completed", "checks": outcomes([True, True]), "state_match": True, "trajectory_match": 1.0,
               "gold_calls": 4, "calls": 4, "errors": [None] * 4}  # fmt: skip
     return RewardEvidence(**{**fields, **changes})
+
+
+def left_out(met: bool | None, why: Any, **more: Any) -> CriterionOutcome:
+    return CriterionOutcome(**{"says": "it", "about": "effect", "met": met, "left_out": why, **more})
+
+
+def criteria(*given: CriterionOutcome | bool | None) -> list[CriterionOutcome]:
+    return [each if isinstance(each, CriterionOutcome) else left_out(each, "") for each in given]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +115,21 @@ def plain(**changes: Any) -> RewardEvidence:
         ("rubric", {"checks": outcomes([True, False])}, 0.0),
         ("rubric", {"checks": outcomes([True, None])}, None),
         ("rubric", {"checks": outcomes([False, None])}, 0.0),
+        ("rubric", {"criteria": criteria(True, True)}, 1.0),
+        ("rubric", {"criteria": criteria(True, False)}, 0.0),
+        ("rubric", {"criteria": criteria(True, None)}, None),
+        ("rubric", {"criteria": criteria(True, left_out(None, "no_judge"))}, 1.0),
+        ("rubric", {"criteria": criteria(left_out(None, "no_judge"))}, None),
+        ("rubric", {"criteria": criteria(True, left_out(False, "met_by_none"))}, 0.0),
+        ("rubric", {"criteria": criteria(True, left_out(False, "met_by_none", about="judged"))}, 1.0),
+        ("rubric", {"criteria": criteria(True, left_out(False, "", required=False))}, 1.0),
+        ("rubric", {"criteria": criteria(True), "outcome": "user_error"}, None),
+        ("rubric_weighted", {"criteria": criteria(left_out(True, "", weight=3.0), False)}, 0.75),
+        ("rubric_weighted", {"criteria": criteria(True, None, False)}, 0.5),
+        ("rubric_weighted", {"criteria": criteria(True, left_out(False, "met_by_none"))}, 1.0),
+        ("rubric_weighted", {"criteria": criteria(True, left_out(False, "", required=False))}, 0.5),
+        ("rubric_weighted", {"criteria": criteria(left_out(None, "no_judge"))}, None),
+        ("rubric_weighted", {}, 1.0),
         ("state", {"state_match": None}, 0.0),
         ("state", {"outcome": "user_error"}, None),
         ("trajectory", {"trajectory_match": 0.25}, 0.25),

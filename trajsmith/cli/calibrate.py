@@ -74,6 +74,12 @@ def show_report(report: "CalibrationReport") -> None:
     labels = Counter[str](one.label for one in report.difficulties.values())
     labels["unmeasured"] = report.tasks - labels.total()
     out.print(f"{report.tasks} tasks: " + ", ".join(f"{number} {name}" for name, number in labels.items() if number))
+    criteria = report.criteria
+    if criteria:
+        print_line(
+            f"{criteria.total()} criteria: {criteria['discriminating']} tell plays apart, {criteria['met_by_all']} are "
+            f"met by all plays of their task, {criteria['met_by_none']} by none"
+        )
     for name, reason in report.not_started.items():
         print_line(f"did not start: {name}: {reason}")
     if report.ambiguous:

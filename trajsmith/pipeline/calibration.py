@@ -1,6 +1,7 @@
 """`trajsmith calibrate`: solvers play the tasks of a run, and their plays say how hard each task is."""
 
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -37,6 +38,7 @@ from trajsmith.records import (
     content_hash,
 )
 from trajsmith.usersim import FaultSettings
+from trajsmith.verify import count_decided_criteria, find_common_criteria
 
 FOLDER = "calibration"
 """Folder of a run in which models of solvers keep their replies and costs."""
@@ -70,6 +72,9 @@ class CalibrationReport:
     """Solver to its plays that passed, that were scored, and that say nothing."""
     not_started: dict[str, str] = field(default_factory=dict)
     """Solver to the reason why it could not play."""
+    criteria: Counter[str] = field(default_factory=Counter)
+    """Criteria of all rubrics that were decided in two plays or more: those that tell plays apart ("discriminating"),
+    and those that all plays of their task meet, or none does."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,13 @@ def build_report(run: RunDirectory, tasks: Sequence[Task], refused: dict[str, st
     report = CalibrationReport(
         len(tasks), measure_difficulty(attempts), find_ambiguous_tasks(wanted, attempts), not_started=refused
     )
+    plays: dict[str, list[tuple[bool | None, ...]]] = defaultdict(list)
+    for attempt in attempts:
+        plays[attempt.task_id].append(attempt.criteria)
+    for decided in plays.values():
+        common = find_common_criteria(decided)
+        report.criteria.update(common.values())
+        report.criteria["discriminating"] += count_decided_criteria(decided) - len(common)
     for name in dict.fromkeys(attempt.solver for attempt in attempts):
         outcomes = [attempt.passed for attempt in attempts if attempt.solver == name]
         scored = [passed for passed in outcomes if passed is not None]

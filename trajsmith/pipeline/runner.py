@@ -38,9 +38,10 @@ from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
 from trajsmith.pipeline.stage_workers import choose_workers
-from trajsmith.pipeline.stages import ORDER, ChainPlan, VaryPlan, check_roles, list_stages, make_stages
+from trajsmith.pipeline.stages import ORDER, ChainPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
 from trajsmith.pipeline.trace_import import load_imported_files, run_imports
+from trajsmith.pipeline.vary_plan import VaryPlan
 from trajsmith.pipeline.worker_pool import distribute_stage
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.vary import VARIANTS

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 from trajsmith.environments.injected_faults import inject_faults
 from trajsmith.models import SCRIPTED, ChatModel, Role
@@ -15,36 +15,38 @@ from trajsmith.phrasing import find_clock_date
 from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.quotas import apportion
-from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS
 from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.top_up_rounds import TopUpRound, build_first_round
+from trajsmith.pipeline.vary_plan import VaryInput
 from trajsmith.querygen import (
     PERSONA,
     PROPOSE,
     REFINE,
     WRITE,
+    WRITE_PROGRAM,
     EarlierRequests,
     ModelTaskAuthor,
+    ProgramWriter,
     QueryGates,
     StateEdit,
     StateProposer,
     ground_goal,
     ground_program,
     ground_proposal,
+    ground_written_program,
     learn_edits,
-    load_composed,
     prove_python,
 )
-from trajsmith.querygen.vary import choose_variants, derive_variant
+from trajsmith.querygen.vary import derive_variant
 from trajsmith.records import (
     Chain,
+    EnvironmentSpec,
     GroundedChain,
     InputError,
     RecordDropped,
     Task,
-    TaskHeader,
     Trajectory,
     Verdict,
     derive_seed,
@@ -71,50 +73,19 @@ from trajsmith.verify import (
     CHECK_FUNCTION,
     CHECKLIST,
     JUDGE,
+    RUBRIC,
+    RUBRIC_JUDGE,
     CheckAuthor,
     Judge,
+    RubricJudge,
     add_written_checks,
+    add_written_criteria,
+    derive_rubric,
+    drop_common_criteria,
     select_best,
     verify_trajectory,
 )
 from trajsmith.verify.traces.replaying import IMPORTED, verify_dialogue
-
-VaryInput: TypeAlias = tuple[Task, str | None]
-
-
-MOST_VARIANTS = 2
-"""Variants of one task in a run: more would tell the same story again and again."""
-
-
-class VaryPlan:
-    """Pairs of a task and a variant's name, the task itself (None) first; with a known length."""
-
-    def __init__(self, context: RunContext, rounds: Sequence[TopUpRound] = (), raw: bool = False) -> None:
-        """`rounds` say from which task on which variants are made; without them, those of the configuration.
-
-        `raw` leaves the tasks as lines, for another process to parse.
-        """
-        self.raw = raw
-        self.run = context.run
-        self.rates = dict(context.config.vary.rates)
-        self.rounds = rounds
-
-    def __len__(self) -> int:
-        """Exact: which variants a task gets follows from its seed, so only the heads of the tasks are read."""
-        return sum(1 + len(names) for _, names in self._chosen(TaskHeader))
-
-    def __iter__(self) -> Iterator[tuple[str, VaryInput]]:
-        for task, names in self._chosen(RawReader(Task) if self.raw else Task):
-            yield task.id, (task, None)
-            for name in names:
-                yield f"{task.id}.{name}", (task, name)
-
-    def _chosen(self, kind: Any) -> Iterator[tuple[Any, list[str]]]:
-        """Every written task, read as `kind` says, with the variants that are derived from it."""
-        for number, task in enumerate(read_records(self.run.file(TASKS), kind)):
-            now = next((each for each in reversed(self.rounds) if each.tasks <= number), None)
-            names = choose_variants(task.seed, now.rates if now else self.rates)
-            yield task, sorted(names, key=lambda name: derive_seed(task.seed, "variant order", name))[:MOST_VARIANTS]
 
 
 def find_tasks_file(context: RunContext) -> str:
@@ -129,12 +100,12 @@ ORDER = ("sample", "ground", "write", "vary", "play", "verify")
 PROMPTS: dict[Role, tuple[PromptSpec, ...]] = {
     "refine": (EDGES,),
     "classify": (PARAMETERS,),
-    "proposer": (PROPOSE,),
+    "proposer": (PROPOSE, WRITE_PROGRAM),
     "writer": (PERSONA, WRITE, REFINE),
-    "checker": (CHECKLIST, CHECK_FUNCTION),
+    "checker": (CHECKLIST, CHECK_FUNCTION, RUBRIC),
     "agent": (AGENT,),
     "user": (USER,),
-    "judge": (JUDGE,),
+    "judge": (JUDGE, RUBRIC_JUDGE),
 }
 """The prompts of each role."""
 
@@ -200,8 +171,13 @@ class ChainPlan:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""
         places = self.context.places
         every = round_.environments or tuple(sorted(places))
-        with_tables = [name for name in every if places[name].wording.phrasebook.tables]
-        for source, names in (("program", with_tables), ("long", with_tables), ("state", every)):
+        composed = self.context.config.roles.proposer.model == SCRIPTED
+        with_tables = [name for name in every if not composed or places[name].wording.phrasebook.tables]
+        nested = [
+            name for name in with_tables if any(t.parent for t in places[name].wording.phrasebook.tables.values())
+        ]
+        long = nested if composed and nested else with_tables
+        for source, names in (("program", with_tables), ("long", long), ("state", every)):
             for index in range(counts.get(source, 0)):
                 if not names:
                     raise InputError(f"sources.{source}: no environment of the run has tables in its phrasebook")
@@ -295,10 +271,10 @@ class RoleFactory:
 
     async def write_program(self, grounded: GroundedChain) -> Task:
         """Write the task of a grounded program, after its Python text did the same in the sandbox."""
-        source = await prove_python(load_composed(grounded), self.config.verify.sandbox)
-        state = self.context.state(grounded.initial_state)
+        limits, state = self.config.verify.sandbox, self.context.state(grounded.initial_state)
+        source, writer = await prove_python(grounded, limits), self.context.writer(grounded.environment)
         async with self.context.place(grounded.environment).session() as session:
-            return await self.context.writer(grounded.environment).write_program(grounded, state, session, source)
+            return await writer.write_program(grounded, state, session, source, limits)
 
     async def _written(self, grounded: GroundedChain, author: ModelTaskAuthor | None) -> Task:
         state = self.context.state(grounded.initial_state)
@@ -306,13 +282,25 @@ class RoleFactory:
             return await self.context.writer(grounded.environment).write(grounded, state, session, author)
 
     async def add_checks(self, task: Task) -> Task:
-        """Return the task with the checks that a model wrote and that stood their tests; unchanged without a model."""
+        """Return the task with its rubric, and with the checks and criteria of a model that stood their tests."""
         if self.checker is None:
-            return task
+            return self.derive_rubric(task)
         place, context = self.context.place(task.environments[0]), self.context
         author = CheckAuthor(self.checker, place.spec, context.prompts, context.code_checks, self.config.write.checks)
+        most, state = self.config.write.rubric.written, context.state(task.initial_state)
         async with place.session() as session:
-            return await add_written_checks(task, author, context.state(task.initial_state), session)
+            checked = self.derive_rubric(await add_written_checks(task, author, state, session))
+            return await add_written_criteria(checked, author, self.rubric_judge(place.spec), most, state, session)
+
+    def derive_rubric(self, task: Task) -> Task:
+        """Return the task with the criteria that are derived from it."""
+        rubric = derive_rubric(task, self.context.place(task.environments[0]).spec)
+        derived = task.model_copy(update={"rubric": rubric, "rubric_dropped": ()})
+        return derived.model_copy(update={"id": derived.content_id()})
+
+    def rubric_judge(self, spec: EnvironmentSpec) -> RubricJudge | None:
+        """Return who decides the criteria that execution cannot; None without a model as judge."""
+        return RubricJudge(self.judge, spec, self.context.prompts) if self.judge is not None else None
 
     async def play(self, task: Task, candidate: int) -> Trajectory:
         """One play of a task."""
@@ -354,7 +342,9 @@ class RoleFactory:
         if self.judge is None:
             return verdict
         judge = Judge(self.judge, place.spec, self.config.judge, self.context.prompts)
-        return await judge.review(task, trajectory, verdict)
+        reviewed = await judge.review(task, trajectory, verdict)
+        rubric_judge = RubricJudge(self.judge, place.spec, self.context.prompts)
+        return await rubric_judge.review(task, trajectory, reviewed, settings.rewards)
 
 
 def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
@@ -397,6 +387,10 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
             if chain.source == "state":
                 edits, sampler = await learnt_edits(chain), samplers()[chain.environment]
                 return (await ground_goal(chain, edits, grounder, sampler, session, settings),)
+            if chain.source is not None and cast.proposer is not None:
+                author = ProgramWriter(cast.proposer, grounder.spec, context.prompts)
+                limits, programs = context.config.verify.sandbox, context.config.programs
+                return (await ground_written_program(chain, author, grounder, session, programs, limits),)
             if chain.source is not None:
                 return (await ground_program(chain, grounder, session, context.config.programs),)
             tried = {chain.scenario}
@@ -424,7 +418,7 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
             varied = await derive_variant(name, context.case(task, name, session))
         if varied.state is not None:
             context.run.put_state(varied.state)
-        return (varied.task,)
+        return (cast.derive_rubric(varied.task),)
 
     async def play(task: Task) -> tuple[Trajectory, ...]:
         return tuple([await cast.play(task, candidate) for candidate in range(context.config.play.candidates)])
@@ -432,6 +426,7 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
     async def verify(played: tuple[Task, tuple[Trajectory, ...]]) -> list[Verdict]:
         task, candidates = played
         judged = [(trajectory, await cast.verify(task, trajectory)) for trajectory in candidates]
+        judged = drop_common_criteria(task, judged, context.config.verify.rewards)
         return select_best(judged) if context.config.verify.best else [verdict for _, verdict in judged]
 
     return {

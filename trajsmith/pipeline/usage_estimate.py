@@ -108,13 +108,14 @@ def estimate_run(config: RunConfig, tools: int) -> list[RoleEstimate]:
 def _requests(config: RunConfig, tools: int) -> dict[Role, float]:
     tasks = config.sample.count * KEPT
     plays = tasks * (1 + DERIVED * sum(config.vary.rates.values())) * config.play.candidates
+    shares = config.sources.shares
     turns = sum(config.sample.length) / 2 / config.write.mean_calls
     return {
         "classify": len(config.environments) + tools / 16,
         "refine": len(config.environments) / 2 + tools / config.graph.refine.targets,
-        "proposer": 1.5 * config.sample.count * config.sources.shares.get("state", 0.0),
+        "proposer": 1.5 * config.sample.count * sum(shares.get(name, 0.0) for name in ("state", "program", "long")),
         "writer": 3.0 * tasks,
-        "checker": (1 + 1.5 * config.write.checks.items) * tasks,
+        "checker": (1 + 1.5 * (config.write.checks.items + config.write.rubric.written)) * tasks,
         "user": plays * turns * (1 + config.write.withhold),
         "agent": plays * turns * (config.write.mean_calls + 1 + config.write.withhold),
         "judge": 0.3 * plays,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from trajsmith.records import CheckOutcome, FrozenModel, Outcome, Registry
+from trajsmith.records import CheckOutcome, CriterionOutcome, FrozenModel, Outcome, Registry
 
 Reward = Callable[["RewardEvidence", "RewardSettings"], float | None]
 """A pure function to a number, or None where it cannot tell."""
@@ -38,6 +38,7 @@ class RewardEvidence:
         gold_calls: Number of gold calls.
         calls: Number of calls that were made, by the agent and by the user.
         errors: Kind of refusal of each call of the agent in order, None where it succeeded.
+        criteria: Outcome of every criterion of the task's rubric; empty if it has none.
     """
 
     outcome: Outcome
@@ -47,8 +48,23 @@ class RewardEvidence:
     gold_calls: int
     calls: int
     errors: Sequence[str | None] = ()
+    criteria: Sequence[CriterionOutcome] = ()
 
     @property
     def is_undecidable(self) -> bool:
         """Return True if the environment or the user broke: that says nothing of the agent."""
         return self.outcome in ("environment_error", "user_error", "undecided")
+
+    def list_criteria(self) -> list[CriterionOutcome]:
+        """List the criteria of the rubric; of a task without one, each check is a criterion.
+
+        Empty if the environment or the user broke.
+        """
+        if self.outcome in ("environment_error", "user_error"):
+            return []
+        if self.criteria:
+            return list(self.criteria)
+        return [
+            CriterionOutcome(says=check.says, about="installed", met=check.passed, detail=check.detail)
+            for check in self.checks
+        ]
