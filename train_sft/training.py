@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from trajsmith.export.formats.per_step import WINDOW
-from trajsmith.export.history import cut_row, find_assistant_messages, split_rounds
+from trajsmith.export.history import cut_row, find_assistant_messages, find_unlearnt_messages, split_rounds
 from trajsmith.export.loss_mask import MaskedRow, MaskPreview, read_tools
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
 from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, render_tools
@@ -55,6 +55,8 @@ class TrainingPlan:
     longest: int = 0
     trained: int = 0
     """Tokens in the loss."""
+    masked_messages: int = 0
+    """Messages of the assistant that stay context for their calls, with `mask_steps`."""
     empty_think_blocks: int = 0
     """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
@@ -120,20 +122,59 @@ def read_validation_rows(folder: Path, settings: ValidationSettings) -> list[Jso
     return read_rows(folder, settings.split)[: settings.rows]
 
 
+@dataclass(frozen=True)
+class TrainingUnit:
+    """One row as it is trained on."""
+
+    row: JsonObject
+    unlearnt: tuple[int, ...] = ()
+    """Positions of the assistant's messages that stay context."""
+
+
+def split_masked_units(
+    rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full"
+) -> Iterator[TrainingUnit | RecordDropped]:
+    """Split rows into training units in which messages with needless or harmful calls are context.
+
+    A unit that has no other message of the assistant is left out. A row without labels gives the reason why it is
+    refused.
+    """
+    for row in rows:
+        try:
+            unlearnt = find_unlearnt_messages(row)
+        except RecordDropped as dropped:
+            yield dropped
+            continue
+        learnt = set(find_assistant_messages(row["messages"])) - set(unlearnt)
+        for unit, (start, stop) in zip(
+            split_training_units([row], history, tools), list_spans(row, history), strict=True
+        ):
+            if learnt.isdisjoint(range(start, stop)):
+                continue
+            moved = start - len(unit.get("prompt", ()))
+            yield TrainingUnit(unit, tuple(index - moved for index in unlearnt if start <= index < stop))
+
+
+def list_spans(row: JsonObject, history: HistorySettings) -> list[tuple[int, int]]:
+    """List start and stop of the messages that each training unit of a row teaches."""
+    if history.unit == "whole":
+        return [(0, len(row["messages"]))]
+    if history.unit == "per_step":
+        return [(start, start + 1) for start in find_assistant_messages(row["messages"])]
+    return split_rounds(row["messages"])
+
+
 def split_training_units(
     rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full"
 ) -> Iterator[JsonObject]:
     """Split rows into training units: whole, turns, or steps with their history, and render their tools."""
+    window = history.window or (WINDOW if history.unit == "per_step" else None)
     for row in rows:
         row = {**row, "tools": render_tools(read_tools(row["tools"], str(row.get("id", ""))), tools)}
         if history.unit == "whole":
             yield {"messages": row["messages"], "tools": row["tools"]}
             continue
-        spans = split_rounds(row["messages"])
-        window = history.window
-        if history.unit == "per_step":
-            spans = [(start, start + 1) for start in find_assistant_messages(row["messages"])]
-            window = window or WINDOW
+        spans = list_spans(row, history)
         for number, span in enumerate(spans, 1):
             cut = cut_row(
                 {"id": "", "task_id": "", "environment": "", "variant": "", "language": "", **row},
@@ -156,15 +197,23 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
     Raises:
         InputError: So many rows are refused that something is set wrong.
     """
-    preview, plan = MaskPreview(tokenizer, config.max_length), TrainingPlan()
-    for number, row in enumerate(split_training_units(rows, config.history, choose_tool_style(config))):
+    preview, plan, style = MaskPreview(tokenizer, config.max_length), TrainingPlan(), choose_tool_style(config)
+    units: Iterable[TrainingUnit | RecordDropped]
+    if config.mask_steps:
+        units = split_masked_units(rows, config.history, style)
+    else:
+        units = map(TrainingUnit, split_training_units(rows, config.history, style))
+    for number, unit in enumerate(units):
         try:
-            masked = preview.inspect_row(row, str(number))
+            if isinstance(unit, RecordDropped):
+                raise unit
+            masked = preview.inspect_row(unit.row, str(number), unit.unlearnt)
         except RecordDropped as dropped:
             plan.refused[dropped.reason] += 1
             continue
-        plan.rows.append(row)
-        if config.share_prefix:
+        plan.rows.append(unit.row)
+        plan.masked_messages += len(unit.unlearnt)
+        if config.share_prefix or config.mask_steps:
             plan.labelled.append(build_label(masked.ids, masked.mask, config.max_length))
         plan.example = plan.example or masked
         plan.tokens += masked.tokens
@@ -173,6 +222,11 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
         plan.longest = max(plan.longest, masked.tokens)
     if plan.refused.total() > MAX_REFUSED_SHARE * (plan.refused.total() + len(plan.rows)):
         why, number = plan.refused.most_common(1)[0]
+        if why == "no_step_labels":
+            raise InputError(
+                f"mask_steps: {number} rows have no step labels: make the run with verify: {{step_labels: true, "
+                "prune: false}"
+            )
         raise InputError(f"{number} rows cannot be learnt from ({why}): look at them with `trajsmith export --preview`")
     return plan
 
@@ -231,7 +285,7 @@ def check_settings(config: SftConfig) -> Any:
         output_dir=str(config.out / "checkpoints"),
         report_to=list(config.report_to) or "none",
         max_length=config.max_length,
-        assistant_only_loss=not config.share_prefix,
+        assistant_only_loss=not (config.share_prefix or config.mask_steps),
     )
     if config.share_prefix and arguments.n_gpu > 1:
         raise InputError(
@@ -290,6 +344,8 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     if config.share_prefix:
         use_tree_attention(model, config.model or "scratch")
         data = build_tree_datasets(plan, read_batch_size(config))
+    elif config.mask_steps:
+        data = build_token_datasets(plan)
     else:
         data = build_datasets(plan.rows, plan.validation)
     data |= {"model": model, "args": arguments, "processing_class": tokenizer}
@@ -305,6 +361,20 @@ def build_datasets(rows: list[JsonObject], validation: list[JsonObject]) -> dict
     return {
         "train_dataset": Dataset.from_list(rows, features=columns),
         "eval_dataset": Dataset.from_list(validation, features=columns) if validation else None,
+    }
+
+
+def build_token_datasets(plan: TrainingPlan) -> dict[str, Any]:
+    """Build the same of tokens with labels, where the template alone does not say what is learnt."""
+    from datasets import Dataset
+
+    train, measured = (
+        [{"input_ids": list(row.ids), "labels": list(row.labels)} for row in rows]
+        for rows in (plan.labelled, plan.validation_labelled)
+    )
+    return {
+        "train_dataset": Dataset.from_list(train),
+        "eval_dataset": Dataset.from_list(measured) if measured else None,
     }
 
 
@@ -358,6 +428,7 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
         "rows": len(plan.rows),
         "tokens": plan.tokens,
         "tokens_in_loss": plan.trained,
+        "masked_messages": plan.masked_messages,
         "data": plan.sources,
         "settings": config.model_dump(mode="json", exclude={"dataset", "datasets", "out", "report_to", "model"}),
     }
