@@ -158,8 +158,8 @@ $(STAMPS)/train: $(STAMPS)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,train]"
 	@mkdir -p $(STAMPS) && touch $@
 
-# trajsmith and the other side in one environment: OpenEnv 0.10 and NeMo Gym 0.4 need mcp 1.x, verifiers 0.4 and NeMo Gym openai 2, so
-# mcp and openai are left out of our dependencies. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do.
+# trajsmith and the other side in one environment, as pip resolves both: OpenEnv 0.10 and NeMo Gym 0.4 bring mcp 1.x, verifiers 0.4 and
+# NeMo Gym openai 2. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do.
 .integrations/.openenv: NEEDS := openenv==0.10.*
 .integrations/.verifiers: NEEDS := verifiers==0.4.* uv
 .integrations/.inspect: NEEDS := inspect-ai==0.3.285
@@ -167,10 +167,7 @@ $(STAMPS)/train: $(STAMPS)/dev
 .integrations/.nemo_gym: PYTHON := $(PYTHON312)
 .integrations/.openenv .integrations/.verifiers .integrations/.inspect .integrations/.nemo_gym: .integrations/.%: pyproject.toml
 	$(PYTHON) -m venv .integrations/$*
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(NEEDS)
-	.integrations/$*/bin/python -c 'import tomllib; print("\n".join(line for line in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not line.startswith(("mcp", "openai"))))' > .integrations/$*/needs.txt
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check -r .integrations/$*/needs.txt
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(NEEDS) -e .
 	@touch $@
 
 .integrations/.atif:
