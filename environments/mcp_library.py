@@ -4,7 +4,7 @@ from importlib import metadata
 
 from trajsmith.records import InputError
 
-OLDEST = (2, 1)
+OLDEST = (2, 2)
 """Major and minor version whose servers and clients are used here."""
 
 
@@ -23,4 +23,4 @@ def require_mcp(use: str) -> None:
         version = ""
     if not version or tuple(map(int, version.split(".")[:2])) < OLDEST:
         there = f"mcp {version} is installed" if version else "the package mcp is missing"
-        raise InputError(f"{use} needs mcp 2.1 or newer, and {there}: pip install 'mcp>=2.1,<3'")
+        raise InputError(f"{use} needs mcp 2.2 or newer, and {there}: pip install 'mcp>=2.2,<3'")
