@@ -1,7 +1,5 @@
 """The package mcp: other packages pin 1.x, which is enough for all but servers and clients of the protocol."""
 
-from importlib import metadata
-
 from trajsmith.records import InputError
 
 OLDEST = (2, 2)
@@ -17,6 +15,8 @@ def require_mcp(use: str) -> None:
     Raises:
         InputError: With the command that installs it.
     """
+    from importlib import metadata  # sandbox workers import this package, and never need it
+
     try:
         version = metadata.version("mcp")
     except metadata.PackageNotFoundError:

@@ -245,7 +245,7 @@ def replay(
 
     Files of a run of the Hub are compared with its manifest first, and with --key its signature is checked.
     """
-    from trajsmith.export.manifest import check_signature
+    from trajsmith.export import check_signature
     from trajsmith.pipeline.run_replay import replay_run
 
     opened = _open(directory, option, reads=True)

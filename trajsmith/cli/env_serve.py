@@ -162,7 +162,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def _run_stdio(source: Callable[[], "EnvironmentSource"], start: dict[str, Any]) -> None:
-    from trajsmith.environments.mcp_library import require_mcp
+    from trajsmith.environments import require_mcp
 
     require_mcp("`trajsmith env serve`")
     from trajsmith.environments.serving import prepare_serving
@@ -186,7 +186,7 @@ def _run_http(
     token: str | None,
     names: Sequence[str],
 ) -> None:
-    from trajsmith.environments.mcp_library import require_mcp
+    from trajsmith.environments import require_mcp
 
     require_mcp("`trajsmith env serve`")
     from trajsmith.environments.serving import prepare_serving

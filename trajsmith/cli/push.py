@@ -33,7 +33,7 @@ def push(
     if tasks:
         _write_tasks(source, folder)
     if tasks or sign:
-        from trajsmith.export.manifest import write_manifest
+        from trajsmith.export import write_manifest
 
         print_line(f"manifest of {write_manifest(folder, sign)} files{', signed' if sign else ''}")
     api = None if dry_run else HfApi()

@@ -52,7 +52,7 @@ def serve(
     if openenv is not None:
         _serve_openenv(run, host, port, reward)
         return
-    from trajsmith.environments.mcp_library import require_mcp
+    from trajsmith.environments import require_mcp
 
     require_mcp("`trajsmith task serve`")
     from trajsmith.environments.serving.access import AccessSettings
@@ -103,7 +103,7 @@ def _serve_openenv(run: Path, host: str, port: int, reward: str) -> None:
 @app.command()
 def tools(url: Url = URL) -> None:
     """List the tools of a task that is served."""
-    from trajsmith.environments.mcp_library import require_mcp
+    from trajsmith.environments import require_mcp
 
     require_mcp("`trajsmith task tools`")
     from mcp import Client
@@ -126,7 +126,7 @@ def call(
     file: Annotated[Path | None, typer.Option("--file", help="Make the calls of a transcript in place of one.")] = None,
 ) -> None:
     """Call a tool of a task that is served, and print the result."""
-    from trajsmith.environments.mcp_library import require_mcp
+    from trajsmith.environments import require_mcp
 
     require_mcp("`trajsmith task call`")
     from mcp import Client

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.export import ENVELOPE, MANIFEST, check_manifest
 from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
-from trajsmith.export.manifest import ENVELOPE, MANIFEST, check_manifest
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
 from trajsmith.pipeline.run_directory import HUB, RunDirectory
 from trajsmith.records import InputError

@@ -23,7 +23,7 @@ def test_a_missing_package_is_refused_with_the_command(monkeypatch):
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", miss)
-    with pytest.raises(InputError, match="needs mcp 2.2 or newer, and the package mcp is missing"):
+    with pytest.raises(InputError, match=r"needs mcp 2\.2 or newer, and the package mcp is missing"):
         require_mcp("the MCP server files")
 
 
