@@ -5,9 +5,11 @@ import json
 import sys
 import tempfile
 
-from byte_tokenizer import build_tokenizer
-from llamafactory.data import get_dataset, get_template_and_fix_tokenizer
-from llamafactory.hparams import get_train_args
+OUT, sys.stdout = sys.stdout, sys.stderr  # its loggers write to standard output
+
+from byte_tokenizer import build_tokenizer  # noqa: E402
+from llamafactory.data import get_dataset, get_template_and_fix_tokenizer  # noqa: E402
+from llamafactory.hparams import get_train_args  # noqa: E402
 
 
 def main(folder, *names):
@@ -22,8 +24,8 @@ def main(folder, *names):
         loaded = get_dataset(template, model_args, data_args, training_args, stage="sft", tokenizer=tokenizer)
         for row in loaded["train_dataset"]:
             learnt = tokenizer.decode([one for one in row["labels"] if one >= 0])
-            sys.stdout.write(json.dumps({"text": tokenizer.decode(row["input_ids"]), "learnt": learnt}) + "\n")
-    sys.stdout.write(json.dumps({"version": importlib.metadata.version("llamafactory")}) + "\n")
+            OUT.write(json.dumps({"text": tokenizer.decode(row["input_ids"]), "learnt": learnt}) + "\n")
+    OUT.write(json.dumps({"version": importlib.metadata.version("llamafactory")}) + "\n")
 
 
 if __name__ == "__main__":
