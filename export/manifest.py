@@ -176,6 +176,8 @@ def _import_serialization() -> Any:
 
 
 def _parse_key(file: Path, parse: Any) -> Any:
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise InputError(f"{file} cannot be read: it is no file")
     try:
         return parse(file.read_bytes())
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import subprocess
 
 import pytest
@@ -104,6 +105,7 @@ def test_what_is_no_manifest_is_refused(folder, text, reason):
 def test_a_wrong_key_is_refused_before_anything_is_written(folder, tmp_path):
     private, public = make_key(tmp_path, "other", "x25519")
     (tmp_path / "text").write_text("key")
+    os.mkfifo(tmp_path / "pipe")
     for key, reason in (
         (private, "no Ed25519 key"),
         (tmp_path / "text", "no key in PEM"),
