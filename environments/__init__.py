@@ -1,6 +1,7 @@
 """What an environment is, sessions, state diff and hash, adapters, and the bundled library."""
 
 from trajsmith.environments.diff import diff
+from trajsmith.environments.mcp_library import require_mcp
 from trajsmith.environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
 from trajsmith.environments.native_program import NativeSession
 from trajsmith.environments.schema_patterns import compile_schema, find_schema_fault
@@ -22,5 +23,6 @@ __all__ = [
     "diff",
     "find_schema_fault",
     "native_tools",
+    "require_mcp",
     "tool",
 ]
