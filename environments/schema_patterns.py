@@ -8,11 +8,14 @@ Expressions are read as ECMA 262, which JSON Schema asks for: `$` is the end of 
 import functools
 import re
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from trajsmith.records import JsonObject, JsonValue
+from trajsmith.records import InputError, JsonObject, JsonValue
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -21,6 +24,16 @@ BACKTRACKS = 100_000
 """Steps after which an expression with look-around or back-references counts as not matching."""
 LONGEST_PATTERN = 2000
 """Characters of an expression; a longer one is not understood, since to compile it takes time with their square."""
+MOST_ESCAPES = 400
+"""Backslashes of an expression, for the same reason: what they stand for is put in one by one."""
+LIST_SECONDS = 5.0
+"""CPU time for the schemas of one list of tools, most of which is that of their patterns. Thousands that people wrote
+take a tenth of it; an expression of ten characters, such as a range of letters of either case, can take milliseconds.
+"""
+CHECK_SECONDS = 10.0
+"""CPU time to check one value, compiling and matching patterns included."""
+_CACHES = ((64 << 10, 1024), (512 << 10, 64))
+"""Bytes of a compiled expression at most, and how many are kept of that size; a larger one is not understood."""
 STEPS, STEPS_PER_VALUE = 50_000, 20
 """Keywords that may be evaluated to check a value, and more for each value in it: parts of a schema that refer to
 parts that refer to parts are otherwise evaluated as often as there are ways through them, which doubles at each.
@@ -29,6 +42,8 @@ STEPS_PER_SCHEMA_VALUE = 100
 """The same for each value in a schema that is checked itself: schemas of schemas evaluate many keywords for each."""
 DEEPEST_CHECK = 180
 """Keywords inside each other: at a few hundred Python's stack ends, where what is written in Rust prints a panic."""
+_STEPS_PER_CLOCK = 256
+"""Steps between two looks at the clock."""
 _ENTRIES_PER_STEP = 20
 """Entries of a keyword, such as choices, that it takes a step to go through."""
 _TRUTHS = (object(), object())
@@ -37,36 +52,62 @@ _PYTHON_SYNTAX = re.compile(r"\\.|\(\?P<", re.DOTALL)
 _ECMA_SYNTAX = {"(?P<": "(?<", r"\A": "^", r"\Z": "$"}
 
 
-@functools.lru_cache(maxsize=2048)
-def _compile_pattern(pattern: str) -> Callable[[str], bool] | None:
-    """Compile an expression, also one with Python's named groups or ends; None if it is not understood."""
+def _compile_within(size: int, pattern: str) -> Callable[[str], bool] | None:
     import jsonschema_rs
 
     translated = _PYTHON_SYNTAX.sub(lambda token: _ECMA_SYNTAX.get(token[0], token[0]), pattern)
-    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS, size_limit=size)
     try:
         return jsonschema_rs.Draft202012Validator({"pattern": translated}, pattern_options=options).is_valid
     except (jsonschema_rs.ValidationError, ValueError):
         return None
 
 
+_COMPILERS = tuple(functools.lru_cache(kept)(functools.partial(_compile_within, size)) for size, kept in _CACHES)
+
+
+def _compile_pattern(pattern: str) -> Callable[[str], bool] | None:
+    """Compile an expression, also one with Python's named groups or ends; None if it is not understood."""
+    return next(filter(None, (compile_within(pattern) for compile_within in _COMPILERS)), None)
+
+
+def _is_long(pattern: str) -> bool:
+    return len(pattern) > LONGEST_PATTERN or pattern.count("\\") > MOST_ESCAPES
+
+
 def matches_pattern(pattern: str, text: str) -> bool:
     """Return True if a text contains a match of an expression; True for an expression that is not understood."""
-    matches = _compile_pattern(pattern) if len(pattern) <= LONGEST_PATTERN else None
-    return matches is None or matches(text)
+    if _is_long(pattern):
+        return True
+    matches = _compile_pattern(pattern)
+    matched = matches is None or matches(text)
+    if _steps.counted is not None:
+        _charge()
+    return matched
 
 
 def _is_pattern(pattern: JsonValue) -> bool:
     """Return False for an expression that nobody understands. A long one is not looked at, nor used later."""
-    if not isinstance(pattern, str) or len(pattern) > LONGEST_PATTERN or _compile_pattern(pattern) is not None:
+    if not isinstance(pattern, str) or _is_long(pattern):
         return True
-    _spend(len(pattern))
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return False
+    with count_check_time():
+        if _compile_pattern(pattern) is not None:
+            return True
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                re.compile(pattern)
+        except (re.error, RecursionError, OverflowError):
+            return False
     return True
+
+
+@dataclass
+class _TimeLimit:
+    """CPU seconds that are left."""
+
+    left: float
+    exhausted: Exception
+    """What is raised when none is left."""
 
 
 class _Steps(threading.local):
@@ -75,6 +116,10 @@ class _Steps(threading.local):
     left: int | None = None
     depth = 0
     """Keywords that are being evaluated inside each other."""
+    limits: tuple[_TimeLimit, ...] = ()
+    """Limits of time that hold now, the narrowest first."""
+    counted: float | None = None
+    """CPU time of this thread up to which time is counted; None where it is not."""
 
 
 _steps = _Steps()
@@ -86,6 +131,57 @@ class _ExhaustedError(Exception):
 
 class _TooDeepError(Exception):
     """Too many keywords are evaluated inside each other."""
+
+
+@contextmanager
+def limit_check_time(where: str) -> "Iterator[None]":
+    """Give all schemas and patterns of a list of tools together `LIST_SECONDS` of CPU time.
+
+    Args:
+        where: Whose they are, for the error's text.
+
+    Raises:
+        InputError: They take longer.
+    """
+    error = InputError(f"{where}: its schemas and their patterns take more than {LIST_SECONDS:g} s to read")
+    with _add_limit(_TimeLimit(LIST_SECONDS, error)):
+        yield
+
+
+@contextmanager
+def _add_limit(limit: _TimeLimit) -> "Iterator[None]":
+    before = _steps.limits
+    _steps.limits = (limit, *before)
+    try:
+        yield
+    finally:
+        _steps.limits = before
+
+
+@contextmanager
+def count_check_time() -> "Iterator[None]":
+    """Take the CPU time of what happens inside from the limits that hold."""
+    outermost = _steps.counted is None
+    if outermost:
+        _steps.counted = time.thread_time()
+    try:
+        yield
+    finally:
+        try:
+            _charge()
+        finally:
+            if outermost:
+                _steps.counted = None
+
+
+def _charge() -> None:
+    now = time.thread_time()
+    spent = now - (now if _steps.counted is None else _steps.counted)
+    _steps.counted = now
+    for limit in _steps.limits:
+        limit.left -= spent
+        if limit.left < 0:
+            raise limit.exhausted
 
 
 class SchemaValidator:
@@ -104,9 +200,10 @@ class SchemaValidator:
         _steps.depth = 0
         _steps.left = STEPS + self._steps_per_value * _count_values(value)
         try:
-            yield from self._validator.iter_errors(value)
+            with _add_limit(_TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
+                yield from self._validator.iter_errors(value)
         except _ExhaustedError:
-            yield ValidationError("the schema takes too many steps to check this value")
+            yield ValidationError("the schema takes too many steps, or too long, to check this value")
         except (_TooDeepError, RecursionError):
             yield ValidationError("the schema nests too deeply to check this value")
         except Unresolvable:
@@ -137,9 +234,33 @@ def find_schema_fault(schema: JsonValue) -> "ValidationError | None":
     from jsonschema.validators import validator_for
 
     dialect = validator_for(schema, default=Draft202012Validator)
+    if _compile_meta_schema(dialect)(schema):
+        return None
     meta = _bound_dialect(validator_for(dialect.META_SCHEMA, default=dialect))
     validator = meta(dialect.META_SCHEMA, format_checker=_make_pattern_checker())
     return next(SchemaValidator(validator, STEPS_PER_SCHEMA_VALUE).iter_errors(schema), None)
+
+
+@functools.cache
+def _compile_meta_schema(dialect: Any) -> Callable[[JsonValue], bool]:
+    """Return a quick check whether a schema is valid; False where the other check, which says why, has to tell."""
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.validator_for(
+            dialect.META_SCHEMA, formats={"regex": _is_pattern}, validate_formats=True
+        )
+    except jsonschema_rs.ValidationError:  # draft 3
+        return lambda _: False
+
+    def is_valid(schema: JsonValue) -> bool:
+        try:
+            with _add_limit(_TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
+                return validator.is_valid(schema)
+        except (ValueError, _ExhaustedError):  # no JSON, or too much of it
+            return False
+
+    return is_valid
 
 
 @functools.cache
@@ -165,9 +286,12 @@ def _count_values(value: JsonValue) -> int:
 
 def _spend(steps: int) -> None:
     if _steps.left is not None:
+        before = _steps.left
         _steps.left -= steps
         if _steps.left < 0:
             raise _ExhaustedError
+        if before // _STEPS_PER_CLOCK != _steps.left // _STEPS_PER_CLOCK:
+            _charge()
 
 
 def _count_steps(check: Callable[..., Any]) -> Callable[..., Any]:

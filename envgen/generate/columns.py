@@ -11,7 +11,7 @@ from trajsmith.environments.adapters.openapi.document_references import OpenApiD
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
 from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
-from trajsmith.environments.schema_patterns import matches_pattern
+from trajsmith.environments.schema_patterns import LONGEST_PATTERN, count_check_time, matches_pattern
 from trajsmith.phrasing import singularize, with_article
 from trajsmith.records import JsonObject, derive_seed
 
@@ -180,10 +180,13 @@ def _is_usable_pattern(pattern: str) -> bool:
     """Return True if Pydantic's regex engine accepts the pattern."""
     from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-    try:
-        SchemaValidator(core_schema.str_schema(pattern=pattern))
-    except SchemaError:
+    if len(pattern) > LONGEST_PATTERN:
         return False
+    with count_check_time():
+        try:
+            SchemaValidator(core_schema.str_schema(pattern=pattern))
+        except SchemaError:
+            return False
     return True
 
 

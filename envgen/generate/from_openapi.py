@@ -36,6 +36,7 @@ from trajsmith.environments.adapters.openapi.write_actions import (
     UpdateAction,
     UpdatePropertyAction,
 )
+from trajsmith.environments.schema_patterns import limit_check_time
 from trajsmith.phrasing import normalize_name
 from trajsmith.records import InputError, JsonObject, hash_bytes
 
@@ -52,12 +53,14 @@ def read_openapi(path: FilePath) -> Blueprint:
         InputError: It is none, or nothing of it can be played.
     """
     document_payload = build_payload(OpenApiSettings(spec=path))
-    try:
-        document = OpenApiDocument(read_document(document_payload["text"], path.name), path.name)
-        built = ModelBuilder(document).build(None, set())
-    except RecursionError as error:
-        raise InputError(f"{path}: nested too deeply") from error
-    return _BlueprintReader(document, built, str(document_payload["name"]), str(document_payload["text"])).blueprint()
+    with limit_check_time(str(path)):
+        try:
+            document = OpenApiDocument(read_document(document_payload["text"], path.name), path.name)
+            built = ModelBuilder(document).build(None, set())
+        except RecursionError as error:
+            raise InputError(f"{path}: nested too deeply") from error
+        name, text = str(document_payload["name"]), str(document_payload["text"])
+        return _BlueprintReader(document, built, name, text).blueprint()
 
 
 class _BlueprintReader:

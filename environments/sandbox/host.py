@@ -25,7 +25,7 @@ from trajsmith.environments.sandbox.zygote_process import (
     release,
     terminate,
 )
-from trajsmith.environments.schema_patterns import find_schema_fault
+from trajsmith.environments.schema_patterns import count_check_time, find_schema_fault, limit_check_time
 from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,
@@ -315,7 +315,12 @@ class WorkerHost:
             self._spec = EnvironmentSpec.model_validate_json(description[0])
         except ValidationError as error:
             raise EnvironmentFault("protocol", self.name, f"no description: {format_first_error(error)}") from error
-        self._check_schemas(self._spec)
+        try:
+            with limit_check_time("no description"), count_check_time():
+                self._check_schemas(self._spec)
+        except InputError as error:
+            self._spec = None
+            raise EnvironmentFault("protocol", self.name, str(error)) from error
         self.name, self.notes = self._spec.name, tuple(description[1])
 
     def _check_schemas(self, spec: EnvironmentSpec) -> None:
