@@ -30,7 +30,7 @@ LIST_SECONDS = 5.0
 """CPU time for the schemas of one list of tools, most of which is that of their patterns. Thousands that people wrote
 take a tenth of it; an expression of ten characters, such as a range of letters of either case, can take milliseconds.
 """
-CHECK_SECONDS = 10.0
+CHECK_SECONDS = 5.0
 """CPU time to check one value, compiling and matching patterns included."""
 _CACHES = ((64 << 10, 1024), (512 << 10, 64))
 """Bytes of a compiled expression at most, and how many are kept of that size; a larger one is not understood."""
@@ -184,6 +184,12 @@ def _charge() -> None:
             raise limit.exhausted
 
 
+def _make_exhausted_error() -> "ValidationError":
+    from jsonschema import ValidationError
+
+    return ValidationError("the schema takes too many steps, or too long, to check this value")
+
+
 class SchemaValidator:
     """A compiled schema. To check a value takes time with its size, whatever the schema is."""
 
@@ -203,7 +209,7 @@ class SchemaValidator:
             with _add_limit(_TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
                 yield from self._validator.iter_errors(value)
         except _ExhaustedError:
-            yield ValidationError("the schema takes too many steps, or too long, to check this value")
+            yield _make_exhausted_error()
         except (_TooDeepError, RecursionError):
             yield ValidationError("the schema nests too deeply to check this value")
         except Unresolvable:
@@ -234,8 +240,11 @@ def find_schema_fault(schema: JsonValue) -> "ValidationError | None":
     from jsonschema.validators import validator_for
 
     dialect = validator_for(schema, default=Draft202012Validator)
-    if _compile_meta_schema(dialect)(schema):
-        return None
+    try:
+        if _compile_meta_schema(dialect)(schema):
+            return None
+    except _ExhaustedError:
+        return _make_exhausted_error()
     meta = _bound_dialect(validator_for(dialect.META_SCHEMA, default=dialect))
     validator = meta(dialect.META_SCHEMA, format_checker=_make_pattern_checker())
     return next(SchemaValidator(validator, STEPS_PER_SCHEMA_VALUE).iter_errors(schema), None)
@@ -243,7 +252,10 @@ def find_schema_fault(schema: JsonValue) -> "ValidationError | None":
 
 @functools.cache
 def _compile_meta_schema(dialect: Any) -> Callable[[JsonValue], bool]:
-    """Return a quick check whether a schema is valid; False where the other check, which says why, has to tell."""
+    """Return a quick check whether a schema is valid; False where the other check, which says why, has to tell.
+
+    It raises `_ExhaustedError` where it takes too long.
+    """
     import jsonschema_rs
 
     try:
@@ -257,7 +269,7 @@ def _compile_meta_schema(dialect: Any) -> Callable[[JsonValue], bool]:
         try:
             with _add_limit(_TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
                 return validator.is_valid(schema)
-        except (ValueError, _ExhaustedError):  # no JSON, or too much of it
+        except ValueError:  # no JSON
             return False
 
     return is_valid
