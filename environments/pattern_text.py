@@ -4,7 +4,8 @@ import random
 import re
 from typing import Any
 
-from trajsmith.environments.schema_patterns import LONGEST_PATTERN, count_check_time, matches_pattern
+from trajsmith.environments.check_time import count_check_time
+from trajsmith.environments.schema_patterns import LONGEST_PATTERN, matches_pattern
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PRINTABLE = _LETTERS + _LETTERS.upper() + "0123456789"

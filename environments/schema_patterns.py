@@ -8,14 +8,12 @@ Expressions are read as ECMA 262, which JSON Schema asks for: `$` is the end of 
 import functools
 import re
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from trajsmith.records import InputError, JsonObject, JsonValue
+from trajsmith.environments.check_time import TimeLimit, add_time_limit, charge_check_time, count_check_time
+from trajsmith.records import JsonObject, JsonValue
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -26,10 +24,6 @@ LONGEST_PATTERN = 2000
 """Characters of an expression; a longer one is not understood, since to compile it takes time with their square."""
 MOST_ESCAPES = 400
 """Backslashes of an expression, for the same reason: what they stand for is put in one by one."""
-LIST_SECONDS = 5.0
-"""CPU time for the schemas of one list of tools, most of which is that of their patterns. Thousands that people wrote
-take a tenth of it; an expression of ten characters, such as a range of letters of either case, can take milliseconds.
-"""
 CHECK_SECONDS = 5.0
 """CPU time to check one value, compiling and matching patterns included."""
 _CACHES = ((64 << 10, 1024), (512 << 10, 64))
@@ -44,6 +38,8 @@ DEEPEST_CHECK = 180
 """Keywords inside each other: at a few hundred Python's stack ends, where what is written in Rust prints a panic."""
 _STEPS_PER_CLOCK = 256
 """Steps between two looks at the clock."""
+_SHORT_TEXT = 1000
+"""Characters of a text that is matched in less time than it takes to look at the clock, or nearly so."""
 _ENTRIES_PER_STEP = 20
 """Entries of a keyword, such as choices, that it takes a step to go through."""
 _TRUTHS = (object(), object())
@@ -61,9 +57,11 @@ def _compile_within(size: int, pattern: str) -> Callable[[str], bool] | None:
         return jsonschema_rs.Draft202012Validator({"pattern": translated}, pattern_options=options).is_valid
     except (jsonschema_rs.ValidationError, ValueError):
         return None
+    finally:
+        charge_check_time()
 
 
-_COMPILERS = tuple(functools.lru_cache(kept)(functools.partial(_compile_within, size)) for size, kept in _CACHES)
+_COMPILERS = tuple(functools.lru_cache(entries)(functools.partial(_compile_within, size)) for size, entries in _CACHES)
 
 
 def _compile_pattern(pattern: str) -> Callable[[str], bool] | None:
@@ -81,8 +79,8 @@ def matches_pattern(pattern: str, text: str) -> bool:
         return True
     matches = _compile_pattern(pattern)
     matched = matches is None or matches(text)
-    if _steps.counted is not None:
-        _charge()
+    if len(text) > _SHORT_TEXT:
+        charge_check_time()
     return matched
 
 
@@ -101,25 +99,12 @@ def _is_pattern(pattern: JsonValue) -> bool:
     return True
 
 
-@dataclass
-class _TimeLimit:
-    """CPU seconds that are left."""
-
-    left: float
-    exhausted: Exception
-    """What is raised when none is left."""
-
-
 class _Steps(threading.local):
     """Steps that are left for the value that this thread checks; None between values."""
 
     left: int | None = None
     depth = 0
     """Keywords that are being evaluated inside each other."""
-    limits: tuple[_TimeLimit, ...] = ()
-    """Limits of time that hold now, the narrowest first."""
-    counted: float | None = None
-    """CPU time of this thread up to which time is counted; None where it is not."""
 
 
 _steps = _Steps()
@@ -131,57 +116,6 @@ class _ExhaustedError(Exception):
 
 class _TooDeepError(Exception):
     """Too many keywords are evaluated inside each other."""
-
-
-@contextmanager
-def limit_check_time(where: str) -> "Iterator[None]":
-    """Give all schemas and patterns of a list of tools together `LIST_SECONDS` of CPU time.
-
-    Args:
-        where: Whose they are, for the error's text.
-
-    Raises:
-        InputError: They take longer.
-    """
-    error = InputError(f"{where}: its schemas and their patterns take more than {LIST_SECONDS:g} s to read")
-    with _add_limit(_TimeLimit(LIST_SECONDS, error)):
-        yield
-
-
-@contextmanager
-def _add_limit(limit: _TimeLimit) -> "Iterator[None]":
-    before = _steps.limits
-    _steps.limits = (limit, *before)
-    try:
-        yield
-    finally:
-        _steps.limits = before
-
-
-@contextmanager
-def count_check_time() -> "Iterator[None]":
-    """Take the CPU time of what happens inside from the limits that hold."""
-    outermost = _steps.counted is None
-    if outermost:
-        _steps.counted = time.thread_time()
-    try:
-        yield
-    finally:
-        try:
-            _charge()
-        finally:
-            if outermost:
-                _steps.counted = None
-
-
-def _charge() -> None:
-    now = time.thread_time()
-    spent = now - (now if _steps.counted is None else _steps.counted)
-    _steps.counted = now
-    for limit in _steps.limits:
-        limit.left -= spent
-        if limit.left < 0:
-            raise limit.exhausted
 
 
 def _make_exhausted_error() -> "ValidationError":
@@ -206,13 +140,13 @@ class SchemaValidator:
         _steps.depth = 0
         _steps.left = STEPS + self._steps_per_value * _count_values(value)
         try:
-            with _add_limit(_TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
+            with add_time_limit(TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
                 yield from self._validator.iter_errors(value)
         except _ExhaustedError:
             yield _make_exhausted_error()
         except (_TooDeepError, RecursionError):
             yield ValidationError("the schema nests too deeply to check this value")
-        except Unresolvable:
+        except (Unresolvable, ValueError, TypeError):  # the latter for a way into a list by a name, or into a number
             yield ValidationError("a $ref of the schema leads nowhere")
         except OverflowError:
             yield ValidationError("a number in it is too large to check")
@@ -267,7 +201,7 @@ def _compile_meta_schema(dialect: Any) -> Callable[[JsonValue], bool]:
 
     def is_valid(schema: JsonValue) -> bool:
         try:
-            with _add_limit(_TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
+            with add_time_limit(TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
                 return validator.is_valid(schema)
         except ValueError:  # no JSON
             return False
@@ -303,7 +237,7 @@ def _spend(steps: int) -> None:
         if _steps.left < 0:
             raise _ExhaustedError
         if before // _STEPS_PER_CLOCK != _steps.left // _STEPS_PER_CLOCK:
-            _charge()
+            charge_check_time()
 
 
 def _count_steps(check: Callable[..., Any]) -> Callable[..., Any]:

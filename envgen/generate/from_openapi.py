@@ -16,6 +16,7 @@ from trajsmith.envgen.generate.blueprint import (
 )
 from trajsmith.envgen.generate.columns import ColumnBuilder
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_noun
+from trajsmith.environments import limit_check_time
 from trajsmith.environments.adapters.openapi.document_reading import read_document
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument
 from trajsmith.environments.adapters.openapi.model_builder import BuildResult, ModelBuilder
@@ -36,7 +37,6 @@ from trajsmith.environments.adapters.openapi.write_actions import (
     UpdateAction,
     UpdatePropertyAction,
 )
-from trajsmith.environments.schema_patterns import limit_check_time
 from trajsmith.phrasing import normalize_name
 from trajsmith.records import InputError, JsonObject, hash_bytes
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from trajsmith.environments.check_time import count_check_time, limit_check_time
 from trajsmith.environments.programs import find_loader
 from trajsmith.environments.sandbox.codec import Reply, ReplyCodec, SizeLimits
 from trajsmith.environments.sandbox.connection import WorkerConnection, WorkerLost
@@ -25,7 +26,7 @@ from trajsmith.environments.sandbox.zygote_process import (
     release,
     terminate,
 )
-from trajsmith.environments.schema_patterns import count_check_time, find_schema_fault, limit_check_time
+from trajsmith.environments.schema_patterns import find_schema_fault
 from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,

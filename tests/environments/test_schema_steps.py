@@ -6,16 +6,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
-from trajsmith.environments import schema_patterns
+from trajsmith.environments import check_time, schema_patterns
 from trajsmith.environments.arguments import find_fault, validate_schema
-from trajsmith.environments.schema_patterns import (
-    LIST_SECONDS,
-    LONGEST_PATTERN,
-    MOST_ESCAPES,
-    compile_schema,
-    limit_check_time,
-    matches_pattern,
-)
+from trajsmith.environments.check_time import LIST_SECONDS, limit_check_time
+from trajsmith.environments.schema_patterns import LONGEST_PATTERN, MOST_ESCAPES, compile_schema, matches_pattern
 from trajsmith.records import InputError, JsonObject, JsonValue
 
 ITSELF = {"$ref": "#/$defs/A"}
@@ -221,6 +215,15 @@ def test_references_in_a_long_row_end_before_the_stack_does(capfd: pytest.Captur
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("way", ["#/s/aA", "#/n/a", "#/s/5", "#/t/a"])
+def test_a_reference_into_what_has_no_parts_leads_nowhere(way: str) -> None:
+    schema: JsonObject = {"properties": {"a": {"$ref": way}}, "s": [1, 2], "n": 5, "t": "text"}
+    with pytest.raises(InputError, match="leads nowhere"):
+        validate_schema(schema, "tool t")
+    fault = find_fault(compile_schema(schema), {"a": 1})
+    assert fault is not None and "a $ref of the schema leads nowhere" in fault
+
+
 def test_a_reference_that_leads_nowhere_is_a_fault_of_the_value() -> None:
     fault = find_fault(compile_schema({"$ref": "http://example.com/a"}), 1)
     assert fault is not None and "a $ref of the schema leads nowhere" in fault
@@ -238,7 +241,7 @@ SLOW_PATTERNS = {
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", SLOW_PATTERNS)
 def test_patterns_of_a_list_of_tools_have_one_budget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema_patterns, "LIST_SECONDS", 1.0)
+    monkeypatch.setattr(check_time, "LIST_SECONDS", 1.0)
     began = time.process_time()
     message = "tools x: its schemas and their patterns take more than 1 s to read"
     with pytest.raises(InputError, match=message), limit_check_time("tools x"):

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.environments.arguments import validate_schema
-from trajsmith.environments.schema_patterns import count_check_time, limit_check_time
+from trajsmith.environments.check_time import count_check_time, limit_check_time
 from trajsmith.records import (
     EnvironmentSpec,
     InputError,

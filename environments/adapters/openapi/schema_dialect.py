@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
-from trajsmith.environments.schema_patterns import count_check_time
+from trajsmith.environments.check_time import count_check_time
 from trajsmith.records import JsonObject, JsonValue
 
 View = Literal["request", "response"]
