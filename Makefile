@@ -113,9 +113,9 @@ attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, a
 	$(BIN)/python benchmarks/attacks.py
 
 fuzz: $(STAMPS)/dev  ## Every parser of foreign bytes fuzzed by coverage for SECONDS of CPU time each (installs atheris beside)
-	$(BIN)/python -c 'import atheris' 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
+	test -d .fuzz/packages/atheris || $(BIN)/python -m pip install --quiet --disable-pip-version-check --target .fuzz/packages atheris
 	names=$$($(BIN)/python tests/hostile/fuzz.py --list) || exit 1; \
-	for name in $$names; do $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done
+	for name in $$names; do PYTHONPATH=.fuzz/packages $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done
 
 audit: $(STAMPS)/dev  ## Licences, known weaknesses and a bill of materials of all packages, into dist/
 	test -x .audit/bin/pip-audit || $(PYTHON) -m venv .audit

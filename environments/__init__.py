@@ -1,5 +1,6 @@
 """What an environment is, sessions, state diff and hash, adapters, and the bundled library."""
 
+from trajsmith.environments.check_time import count_check_time, limit_check_time
 from trajsmith.environments.diff import diff
 from trajsmith.environments.mcp_library import require_mcp
 from trajsmith.environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
@@ -20,8 +21,10 @@ __all__ = [
     "ToolError",
     "ToolResult",
     "compile_schema",
+    "count_check_time",
     "diff",
     "find_schema_fault",
+    "limit_check_time",
     "native_tools",
     "require_mcp",
     "tool",
