@@ -47,10 +47,10 @@ def _leave_out_known_calls(rows: Sequence[JsonObject], share: DatasetShare) -> l
         uncalled -= list_called_tools(row)
     if uncalled:
         raise InputError(f"{share.dataset}: no row calls {', '.join(sorted(uncalled))} of without_tools")
-    kept = leave_out_calls(rows, share.without_tools)
-    if not kept:
+    remaining = leave_out_calls(rows, share.without_tools)
+    if not remaining:
         raise InputError(f"{share.dataset}: without_tools leaves none of its {len(rows)} rows")
-    return kept
+    return remaining
 
 
 def leave_out_calls(rows: Sequence[JsonObject], tools: Sequence[str]) -> list[JsonObject]:
