@@ -51,6 +51,7 @@ from trajsmith.phrasing.value_formatting import (
     list_value_forms,
     parse_datetime,
     shift_date,
+    shorten_values,
 )
 from trajsmith.phrasing.voices import (
     AgentVoice,
@@ -154,6 +155,7 @@ __all__ = [
     "set_language",
     "shift_date",
     "shift_within_calendar",
+    "shorten_values",
     "singularize",
     "split_identifier",
     "stem",
