@@ -15,7 +15,6 @@ from trajsmith.phrasing import (
     capitalize_first,
     draw_agent_voice,
     draw_pattern,
-    drop_near_years,
     format_value,
     get_language,
     is_fact_answered,
@@ -27,6 +26,7 @@ from trajsmith.phrasing import (
     parse_datetime,
     pick_text,
     render_refusal,
+    shorten_values,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
 from trajsmith.records import (
@@ -55,6 +55,7 @@ from trajsmith.usersim.variant_texts import (
     CHANGED,
     FURTHER,
     GO_THROUGH,
+    LOOK_THROUGH,
     NEXT_PAGE,
     NO_IDEA,
     NOT_FROM_YOU,
@@ -355,7 +356,8 @@ class VariantAgent(ScriptedAgent):
         if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
-        return "" if again else self.rng.choice(GO_THROUGH)
+        reads = all(self.calls[index].effect == "read" for index in group)
+        return "" if again else self.rng.choice(LOOK_THROUGH if reads else GO_THROUGH)
 
     def _ask_for_yes(self, call: GoldCall) -> str:
         writer = ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
@@ -386,7 +388,7 @@ class VariantUser(ScriptedUser):
             if self.twist.first is not None and not self.changed and (keys or self._comes_back(act)):
                 self.changed = True
                 correction = self._correction(self.known[self.twist.first.key])
-                return UserAct(self._type(drop_near_years(self.rng.choice(CHANGED).format(correction), self.now)))
+                return UserAct(self._type(shorten_values(self.rng.choice(CHANGED).format(correction), self.now)))
         return await super().reply(messages, act)
 
     def _asked(self, act: AgentAct) -> Sequence[str]:
