@@ -37,6 +37,7 @@ _DURATIONS = {
     1: "a minute", 30: "half an hour", 60: "an hour", 90: "an hour and a half", 120: "two hours",
     150: "two and a half hours", 180: "three hours",
 }  # fmt: skip
+_PLACE_TWICE = re.compile(r"\b(in the [a-z]+(?: [a-z]+)?)\b([^.!?;\n]*?\b)\1\b")
 _WHOLE_AMOUNT = re.compile(r"(£\d[\d,]*)\.00(?![\d\"])")
 _AMOUNT = re.compile(
     r"[£$€]\s?(\d[\d,]{0,30}(?:\.\d{1,30})?)|(\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(?:€|euros?|dollars?|pounds?)\b"
@@ -176,6 +177,10 @@ class EnglishGrammar:
     def drop_zero_pence(self, text: str) -> str:
         """Return a text in which whole amounts have no pence, as people type them: £280."""
         return _WHOLE_AMOUNT.sub(r"\1", text)
+
+    def say_place_once(self, text: str) -> str:
+        """Return a text in which no sentence names a place twice: "in the study" and then "there"."""
+        return _PLACE_TWICE.sub(r"\1\2there", text)
 
     def say_near_day(self, phrase: str, now: date) -> str:
         """Return a description in which yesterday, today and tomorrow are called so: "my order from today"."""

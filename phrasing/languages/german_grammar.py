@@ -133,6 +133,10 @@ class GermanGrammar(EnglishGrammar):
         """Return a text in which whole amounts have no pence: 280 £."""
         return _WHOLE_AMOUNT.sub(r"\1 £", text)
 
+    def say_place_once(self, text: str) -> str:
+        """Return the text as it is."""
+        return text
+
     def lower_first(self, text: str) -> str:
         """Return a sentence as it goes on after a comma: only small words lose their capital letter."""
         first = re.split(r"\W", text, maxsplit=1)[0]
