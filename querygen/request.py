@@ -333,8 +333,9 @@ class RequestWriter:
         return capitalize_first(join_opening(link.removesuffix("{}").strip(), sentence, names, small=True))
 
     def _want(self, phrase: str, number: int) -> str:
-        frames = self.voice.wants if number == 0 or _ADDED.search(phrase) else self.voice.further
-        frames = (*self.voice.openers, *frames) if not self.frames and number == 0 else frames
+        frames: Sequence[str] = self.voice.wants if number == 0 or _ADDED.search(phrase) else self.voice.further
+        if not self.frames and number == 0:
+            frames = (*self.voice.openers, *frames)
         if len(phrase.split()) > SHORT or _CLAUSE.search(phrase):
             frames = [frame for frame in frames if not _TAIL.search(frame)] or frames
         wish = get_language().grammar.ask_for_oneself(fill_pattern(frames, phrase, self.rng, self.frames))

@@ -7,6 +7,7 @@ from typing import Any
 
 from trajsmith.grounding import find_values, get_state, get_value
 from trajsmith.phrasing import (
+    LEAST_ITEMS,
     AgentVoice,
     Wording,
     capitalize_first,
@@ -21,7 +22,6 @@ from trajsmith.phrasing import (
     pluralize,
     render_phrase,
 )
-from trajsmith.phrasing.list_layout import LEAST_ITEMS
 from trajsmith.records import JsonValue, Selector
 from trajsmith.usersim.confirmation_questions import LINE, ConfirmationWriter
 

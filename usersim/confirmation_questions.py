@@ -9,6 +9,7 @@ from typing import Any
 
 from trajsmith.grounding import is_identifier
 from trajsmith.phrasing import (
+    LEAST_ITEMS,
     AgentVoice,
     Wording,
     capitalize_first,
@@ -25,7 +26,6 @@ from trajsmith.phrasing import (
     render_phrase,
     split_identifier,
 )
-from trajsmith.phrasing.list_layout import LEAST_ITEMS
 from trajsmith.phrasing.phrasebook import EntityPhrases
 from trajsmith.records import FromOutput, GoldCall
 from trajsmith.usersim.batch_texts import join_names, put_names

@@ -123,6 +123,9 @@ class PartialBatchAgent(VariantAgent):
             if several and not names:
                 patterns = refusals.left_out_reasons
             text = draw_pattern(patterns, self.rng, self.frames).replace("{count}", str(len(telling)))
+            reason = ". ".join(
+                capitalize_first(part) if number else part for number, part in enumerate(reason.split("; "))
+            )
             sentences.append(capitalize_first(text.replace("{name}", join_words(names)).replace("{}", reason)))
         return " ".join(sentences)
 

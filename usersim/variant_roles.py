@@ -55,7 +55,6 @@ from trajsmith.usersim.variant_texts import (
     CHANGED,
     FURTHER,
     GO_THROUGH,
-    LOOK_THROUGH,
     NEXT_PAGE,
     NO_IDEA,
     NOT_FROM_YOU,
@@ -356,8 +355,7 @@ class VariantAgent(ScriptedAgent):
         if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
-        reads = all(self.calls[index].effect == "read" for index in group)
-        return "" if again else self.rng.choice(LOOK_THROUGH if reads else GO_THROUGH)
+        return "" if again else self.rng.choice(GO_THROUGH[self.calls[group[0]].effect])
 
     def _ask_for_yes(self, call: GoldCall) -> str:
         writer = ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
