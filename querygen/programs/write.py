@@ -293,7 +293,8 @@ def _write_query(
     writer = RequestWriter(wording, opening, known, initial, rng, voice=get_user_voice(persona.style))
     sentences = writer.tell_facts(range(len(opening)), needed)
     text = " ".join([*sentences, question])
-    return render_query(draw_greeting(persona, state, rng), text, persona, known.values(), find_clock_date(state), rng)
+    greeting = draw_greeting(persona, state, rng, wording.phrasebook)
+    return render_query(greeting, text, persona, known.values(), find_clock_date(state), rng)
 
 
 def _list_other_labels(composed: ComposedProgram) -> list[str]:
