@@ -115,7 +115,8 @@ def test_the_checkpoint_can_be_evaluated(folder, trained):
 )
 def test_history_units_give_their_rows(folder, unit, window, rows):
     from trajsmith.train_sft import HistorySettings
-    from trajsmith.train_sft.training import read_rows, split_training_units
+    from trajsmith.train_sft.training import read_rows
+    from trajsmith.train_sft.training_units import split_training_units
 
     whole = read_rows(folder / "run")
     wanted = {"turns": "user", "steps": "assistant"}[rows]
