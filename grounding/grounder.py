@@ -189,7 +189,7 @@ class Grounder:
     def _result(self, chain: Chain, search: GroundingSearch, attempts: int) -> GroundedChain:
         calls = tuple(search.calls())
         left_out = [search.chain.tools[step] for step in search.skipped]
-        if len(calls) < min(self.settings.min_calls, len(self.tools)) or not _worth(search, chain)[0]:
+        if len(calls) < self.settings.min_calls or not _worth(search, chain)[0]:
             missing = ", ".join(left_out[:4])
             for step in search.skipped:
                 failure = search.failures.get(step)

@@ -20,7 +20,7 @@ class GroundSettings(FrozenModel):
     rows: PositiveInt = 1
     """Most rows of an argument that is a list of objects; a task then has two quantities to tell apart."""
     min_calls: PositiveInt = 3
-    """A chain with fewer calls left is dropped; in an environment of fewer tools one with fewer calls than tools."""
+    """A chain with fewer calls left is dropped."""
     wide: NonNegativeInt = 6
     """More argument sets for a step whose likely values are missing, or whose refusals taught something: from names
     alike, descriptions and what refusals said."""

@@ -213,20 +213,3 @@ async def test_provenance_in_real_environments(name: str, checkpoints: bool) -> 
         grounded = await grounder.ground(chain, session)
         assert_provenance_is_right(grounded, spec)
         await assert_runs_again(grounded, state, NativeSession(cls, spec))
-
-
-# Environments of few tools
-
-
-@pytest.mark.parametrize(("tools", "dropped"), [(1, False), (2, True), (9, True)])
-async def test_a_chain_is_not_too_short_where_there_are_no_more_tools(tools: int, dropped: bool) -> None:
-    spec = Cellar.describe()
-    ordered = sorted(spec.tools, key=lambda tool: tool.name != "list_boxes")
-    spec = spec.model_copy(update={"tools": tuple(ordered[:tools])})
-    grounder = Grounder(spec, cellar_state(5), Phrasebook(), GroundSettings(min_calls=3))
-    if dropped:
-        with pytest.raises(RecordDropped) as error:
-            await grounder.ground(chain_of("list_boxes"), open_cellar())
-        assert error.value.reason == "too_few_calls"
-    else:
-        assert called(await grounder.ground(chain_of("list_boxes"), open_cellar())) == ["list_boxes"]

@@ -21,7 +21,7 @@ from trajsmith.environments.sandbox.probe import probe
 from trajsmith.environments.sandbox.solutions import SolutionSandbox
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import Session
-from trajsmith.records import EnvironmentFault, InputError, JsonObject
+from trajsmith.records import EnvironmentFault, InputError, JsonObject, RunError
 
 pytestmark = pytest.mark.timeout(600)
 LOAD = 2.0
@@ -40,7 +40,7 @@ def list_children(source: SandboxSource) -> list[int]:
         return []
     try:
         return [child.pid for child in psutil.Process(read_pid(main.forked)).children() if child.status() != "zombie"]
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, RunError):  # the worker ended, and its children with it
         return []
 
 
