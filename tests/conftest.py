@@ -1,6 +1,7 @@
 """What tests of several packages share: how much is tested, in which order, and the failing language server."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from recorded_durations import DurationRecorder, RecordedDurations  # noqa: E402
 
 KEPT = ("tests/packaging/", "tests/plugins/", "tests/examples/")
 """Tests of what users install and copy: `--most-seconds` does not leave them out."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # shells give this to what they start in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else programs that tests interrupt would inherit it
 
 os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
 
