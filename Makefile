@@ -150,7 +150,7 @@ locked:  ## Install exactly what .ci/requirements.txt names, each file checked b
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/base $(STAMPS)/dev $(STAMPS)/docs
 
 bench: $(STAMPS)/dev  ## CPU cost per trajectory, calls per core-second in the sandbox, cost of a reset
-	$(BIN)/python benchmarks/line.py
+	$(BIN)/python benchmarks/stage_costs.py
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/reset.py
 	$(BIN)/python benchmarks/export_rows.py

@@ -78,7 +78,7 @@ def rounds(run: Path) -> None:
     names = {outcome.theme: outcome.name for outcome in store.all("outcomes", SynthesisOutcome)}
     drafts = {draft.id: draft for draft in store.all("drafts", EnvironmentDraft)}
     judged = {one.draft: one.score for one in store.all("semantics", SemanticAssessment)}
-    table = Table("environment", "repair", "loads", "tests", "rules bound", "doctor", "checker", "score", "complaints")
+    table = Table("environment", "repair", "loads", "tests", "rules bound", "check", "semantic", "score", "complaints")
     for version in store.all("examinations", Examination):
         draft = drafts[version.draft]
         kinds = Counter(complaint.kind for complaint in version.complaints)
@@ -86,7 +86,7 @@ def rounds(run: Path) -> None:
             names[version.theme], f"{draft.number}{' (less tools)' if draft.dropped and not draft.decisions else ''}",
             "yes" if version.loads else "no", f"{version.tests_passed}/{version.tests}",
             f"{version.rules_bound}/{version.rules}",
-            "-" if version.doctor is None else f"{version.doctor:.2f}",
+            "-" if version.check_score is None else f"{version.check_score:.2f}",
             f"{judged[version.draft]:.2f}" if version.draft in judged else "-", f"{version.score:.2f}",
             ", ".join(f"{kind} {count}" for kind, count in kinds.items()),
         )  # fmt: skip

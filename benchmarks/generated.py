@@ -1,4 +1,4 @@
-"""Environments made without a model, examined by the doctor and run: one line a source.
+"""Environments made without a model, examined by the environment checker and run: one line a source.
 
     .venv/bin/python benchmarks/generated.py OUT [--openapi FILE...] [--mcp FILE:SERVER...] [--tables PATH...]
 
@@ -73,7 +73,7 @@ def _read_mcp(reference: str) -> Blueprint:
 
 def show(rows: list[SourceRow], chains: int) -> None:
     table = Table(title=f"generated environments, {len(rows)} sources")
-    for head in ("source", "kind", "entities", "tools", "left out", "doctor", f"accepted of {chains}", "s", "reason"):
+    for head in ("source", "kind", "entities", "tools", "left out", "checker", f"accepted of {chains}", "s", "reason"):
         table.add_column(head, justify="left" if head in ("source", "kind", "reason") else "right", overflow="fold")
     for row in rows:
         generation = row.generation
@@ -90,7 +90,7 @@ def show(rows: list[SourceRow], chains: int) -> None:
     good = sum(bool(row.trajectories) for row in rows)
     console = Console(width=200)
     console.print(table)
-    console.print(f"{good} of {len(rows)} are accepted by the doctor and give accepted trajectories")
+    console.print(f"{good} of {len(rows)} are accepted by the environment checker and give accepted trajectories")
 
 
 def main() -> None:

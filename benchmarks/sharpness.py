@@ -1,10 +1,10 @@
-"""How sharp the doctor is: faults of twelve kinds are seeded into the bundled environments, and it looks for them.
+"""How sharp the environment checker is: it looks for faults of twelve kinds seeded into the bundled environments.
 
     .venv/bin/python benchmarks/sharpness.py                       # a sample: 2 mutants of each kind per environment
     .venv/bin/python benchmarks/sharpness.py --each 1000           # all of them, about two hours on two cores
     .venv/bin/python benchmarks/sharpness.py --kinds wall_clock --environments bank retail --missed
 
-A mutant is found if the doctor has an error or a warning for it; the unmutated library must give none. A mutant that
+A mutant is found if the checker has an error or a warning for it; the unmutated library must give none. A mutant that
 was not found is compared with the original on a few thousand calls: where not one answer and not one state differs, it
 counts as equivalent and is left out. Every mutant runs in a process of its own, loaded from memory.
 """
@@ -69,7 +69,7 @@ Log = list[tuple[Any, list[list[tuple[str, Any, str, str, str]]]]]
 
 
 def examine_one(environment: str, mutant: ModuleMutant | None, seed: int, log: Log, known: frozenset[str]) -> Outcome:
-    """Load an environment with its fault and let the doctor examine it; runs in a process of its own."""
+    """Load an environment with its fault and let the environment checker examine it; runs in a process of its own."""
     outcome = Outcome(environment, mutant, known=known)
     texts = {mutant.module: mutant.text} if mutant else {}
     override_modules(texts)

@@ -52,7 +52,7 @@ class Pruning:
 
 
 def make_run(directory: Path, count: int, seed: int) -> RunDirectory:
-    """A run of the line on all bundled environments in which no task was left out because its checks were weak."""
+    """Make a run on all bundled environments in which no task was left out because its checks were weak."""
     overrides = [f"run={directory / 'run'}", f"sample.count={count}", f"seed={seed}"]
     overrides += ["write.audit.mutants=0", "write.audit.equivalents=0"]
     run = RunDirectory.create(directory / "run", dump_settings(load_config(CONFIG, overrides)))

@@ -239,7 +239,7 @@ class Environment(Generic[StateT]):
         self.state.counters["random"] = draw
         return random.Random(derive_seed(self.state.seed, draw))
 
-    # What the house uses
+    # For adapters and the sandbox
 
     @classmethod
     def environment_name(cls) -> str:

@@ -35,10 +35,6 @@ NAMES_ALLOWED = {
     ("records/grounded.py", "said"): "field of tasks.jsonl",
     ("records/task.py", "told"): "field of tasks.jsonl",
     ("records/task.py", "twist"): "field of tasks.jsonl",
-    ("envgen/synthesis/records.py", "doctor"): "field of the records of a generation",
-    ("envgen/synthesis/settings.py", "doctor"): "key of configurations",
-    ("envgen/synthesis/settings.py", "doctor_seconds"): "key of configurations",
-    ("envgen/synthesis/settings.py", "doctor_starts"): "key of configurations",
     ("models/settings.py", "wire_names"): "key of configurations",
     ("environments/library/travel/state.py", "on_board"): "a train has passengers on board",
 }

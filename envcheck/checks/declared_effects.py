@@ -21,8 +21,8 @@ MAKING = frozenset({"create", "add", "insert", "register", "book", "place"})
 """Those of them that say that something new is there afterwards."""
 ENOUGH = 4
 """Successful calls before a tool counts as one that never changes anything."""
-HOUSE = 0.9
-"""Share of an environment's tools that must keep a rule before it counts as the rule of the house."""
+CONVENTION = 0.9
+"""Share of an environment's tools that must keep a rule before it counts as the convention."""
 STRICT = 3
 """Tools that must refuse to do again what they have done."""
 
@@ -134,7 +134,7 @@ class SilentWrite(CallCheck):
                 refuses.add(seen.tool)
             elif again and seen.ok and not is_meaningful_change(seen):
                 allows.add(seen.tool)
-        return len(refuses - allows) >= STRICT and len(allows) <= (1 - HOUSE) * len(refuses | allows) + 1
+        return len(refuses - allows) >= STRICT and len(allows) <= (1 - CONVENTION) * len(refuses | allows) + 1
 
     def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
         if seen.outcome.ok and is_named_as_write(check_session.tools[seen.outcome.step.tool]):

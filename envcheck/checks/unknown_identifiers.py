@@ -21,7 +21,7 @@ _FREE = frozenset({
 })  # fmt: skip
 """Words in the names of parameters that take any text: a text that happens to name something is no reference."""
 _ADDRESSES = frozenset({"url", "uri", "link"})
-HOUSE = 0.6
+CONVENTION = 0.6
 """Share of the probes that are refused in an environment where that is the rule."""
 
 
@@ -36,7 +36,7 @@ class UnknownIdentifier(Check):
         probes = [probe for probe in check_session.probes if probe.aim == "unknown"]
         keyed = [probe for probe in probes if not self._searches(check_session, probe)]
         refused = sum(probe.seen.outcome.refusal is not None for probe in keyed)
-        house = len(keyed) >= 4 and refused >= HOUSE * len(keyed) and len(check_session.data.views) >= MANY_STATES
+        usual = len(keyed) >= 4 and refused >= CONVENTION * len(keyed) and len(check_session.data.views) >= MANY_STATES
         for probe in probes:
             if not probe.seen.ok or _is_free(probe.parameter):
                 continue
@@ -48,7 +48,7 @@ class UnknownIdentifier(Check):
             nothing = is_empty_result(probe.seen.outcome.content) and not probe.seen.changed
             if nothing and self._searches(check_session, probe):
                 continue
-            severity = "note" if nothing and self._filters(check_session, probe) else self._severity(probe, house)
+            severity = "note" if nothing and self._filters(check_session, probe) else self._severity(probe, usual)
             message = f"{probe.seen.tool} succeeds for a {probe.parameter} that does not exist"
             about = {"parameter": probe.parameter, "value": value}
             yield Suspicion(probe.seen.tool, probe.parameter, message, probe.seen.case(about), severity=severity)
@@ -64,9 +64,9 @@ class UnknownIdentifier(Check):
         leaf = next(leaf for leaf in leaves if leaf.path == probe.parameter)
         return not check_session.sampler.is_reference(probe.seen.tool, leaf)
 
-    def _severity(self, probe: SchemaProbe, house: bool) -> Severity:
+    def _severity(self, probe: SchemaProbe, usual: bool) -> Severity:
         """An answer with content, or a change, is wrong anywhere; an empty answer only where others refuse."""
-        if is_meaningful_change(probe.seen) or house:
+        if is_meaningful_change(probe.seen) or usual:
             return "warning"
         return (
             "note" if is_bare_result(probe.seen.outcome.content) else "warning" if self._same_answer(probe) else "note"

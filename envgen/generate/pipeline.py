@@ -17,10 +17,10 @@ from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import FrozenModel, InputError, RunError, StepJournal, canonical_json, hash_bytes
 
 ACCEPTANCE_SCORE = 0.9
-"""Doctor's score from which an environment is accepted."""
+"""Score of the environment checker from which an environment is accepted."""
 CHECK_SECONDS = 60.0
 """Wall-clock limit of the examination of one environment."""
-STAGES = ("blueprint", "code", "tests", "doctor")
+STAGES = ("blueprint", "code", "tests", "checker")
 
 
 class StageRecord(FrozenModel):
@@ -67,7 +67,7 @@ def generate_environment(
 
     Raises:
         InputError: The source has nothing usable.
-        RunError: The doctor had no time; what is done stays done.
+        RunError: The environment checker had no time; what is done stays done.
     """
     started = time.perf_counter()
     blueprint = refine_blueprint(read())
@@ -85,8 +85,8 @@ def generate_environment(
     ledger.run("blueprint", lambda: _write_blueprint(work, blueprint))
     ledger.run("code", lambda: _write_code(work, blueprint))
     tests = ledger.run("tests", lambda: run_tests(work, f"test_{blueprint.name}.py", log=work / "tests.txt"))
-    ledger.run("doctor", lambda: _examine(work, blueprint, CheckPlan(seed=seed, seconds=check_seconds)))
-    report = EnvironmentReport.model_validate_json((work / "doctor.json").read_bytes())
+    ledger.run("checker", lambda: _examine(work, blueprint, CheckPlan(seed=seed, seconds=check_seconds)))
+    report = EnvironmentReport.model_validate_json((work / "check.json").read_bytes())
     return _settle_result(out, work, blueprint, report, tests, time.perf_counter() - started)
 
 
@@ -150,7 +150,7 @@ def _examine(work: Path, blueprint: Blueprint, plan: CheckPlan) -> str:
             f"{blueprint.name}: the environment checker had no time for its first check, so nothing is decided: "
             "repeat the command when the machine is less busy"
         )
-    (work / "doctor.json").write_bytes(report.model_dump_json(indent=1).encode())
+    (work / "check.json").write_bytes(report.model_dump_json(indent=1).encode())
     return f"{report.score:.2f}"
 
 

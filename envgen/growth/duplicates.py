@@ -80,7 +80,7 @@ def find_duplicates(
         specs: Names may repeat; those that do are told by their place.
         encode: For the likeness of texts.
         threshold: 0 to 1.
-        scores: The doctor's scores by name, where known: the better one is kept.
+        scores: The environment checker's scores by name, where known: the better one is kept.
 
     Raises:
         InputError: The threshold is none.

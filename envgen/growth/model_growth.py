@@ -116,7 +116,7 @@ async def place_child(
         before=old.size(len(parent.design.requirements.rules)),
         after=new.size(len(design.requirements.rules)),
         earlier_tests=f"{len(design.earlier)} passed, from its own states and from those of {parent.name}",
-        score=outcome.doctor,
+        score=outcome.check_score,
         directory=out / outcome.name,
     )
     _place_folder(store.folder / ENVIRONMENTS_FOLDER / outcome.name, grown)

@@ -1,7 +1,7 @@
 """Environments from a theme, written by language models and kept only if execution shows that they work.
 
-Proposal, tasks and rules, state model, tools, seed states, tests, doctor, repair, semantic examination, acceptance: the
-loops of EnvFactory 3.2, EnvScaler 3, AWM 3 and Agent-World 3.1 in one (`loop.py`).
+Proposal, tasks and rules, state model, tools, seed states, tests, environment checker, repair, semantic examination,
+acceptance: the loops of EnvFactory 3.2, EnvScaler 3, AWM 3 and Agent-World 3.1 in one (`loop.py`).
 """
 
 from trajsmith.envgen.synthesis.answer_schemas import UnitTest

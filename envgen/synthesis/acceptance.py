@@ -66,7 +66,7 @@ async def write_accepted(
     )
     folder = store.folder / ENVIRONMENTS_FOLDER / name
     result = GenerationResult(
-        name=name, accepted=True, directory=folder, score=examination.doctor,
+        name=name, accepted=True, directory=folder, score=examination.check_score,
         tests=f"{examination.tests_passed} passed",
         entities=len(design.proposal.entities), tools=len(spec.tools), left_out=len(draft.dropped),
     )  # fmt: skip
@@ -163,7 +163,7 @@ def _build_provenance(
         "draft": draft.id,
         "repairs": draft.number,
         "dropped": list(draft.dropped),
-        "doctor": examination.doctor,
+        "check_score": examination.check_score,
         "tests": examination.tests_passed,
         "rules_bound": examination.rules_bound,
         "semantic": None if semantic is None else semantic.score,

@@ -19,7 +19,7 @@ async def build_checker_complaints(source: EnvironmentSource, report: Environmen
     for finding in sorted(severe, key=lambda one: _SEVERE.index(one.severity)):
         complaints.append(
             Complaint(
-                id=f"D{len(complaints) + 1}", kind="doctor", tool=finding.tool or "",
+                id=f"D{len(complaints) + 1}", kind="checker", tool=finding.tool or "",
                 what=f"{finding.severity}, {finding.check}: {finding.message}",
                 calls=await _replay_calls(source, finding), seen=finding.seen, expected=finding.expected,
             )

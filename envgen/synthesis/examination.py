@@ -36,7 +36,7 @@ class DraftRunner:
     @property
     def measure(self) -> JsonObject:
         """Return the settings that an examination depends on beside the draft."""
-        names = {"doctor", "doctor_seconds", "doctor_starts"}
+        names = {"check_score", "check_seconds", "check_starts"}
         sandbox = self.sandbox.model_dump(mode="json")
         return {"settings": self.settings.model_dump(mode="json", include=names), "sandbox": sandbox}
 
@@ -103,27 +103,27 @@ class DraftRunner:
         return _build_examination(design, draft, True, [*complaints, *rules], passed, bound, score)
 
     def _plan(self) -> CheckPlan:
-        starts = self.settings.doctor_starts
-        return CheckPlan(seconds=self.settings.doctor_seconds, starts=starts, seeds=2 * starts)
+        starts = self.settings.check_starts
+        return CheckPlan(seconds=self.settings.check_seconds, starts=starts, seeds=2 * starts)
 
 
 async def _build_score_complaints(
     source: EnvironmentSource, report: EnvironmentReport, settings: SynthesisSettings
 ) -> list[Complaint]:
-    """Why the doctor's score does not do; nothing if it does."""
+    """Why the environment checker's score does not do; nothing if it does."""
     if report.score is None:
         return [
             _build_complaint(
                 "D",
                 1,
-                "doctor",
+                "checker",
                 "the time of the environment checker ended before its first check: its tools are too slow",
             )
         ]
-    if report.score >= settings.doctor:
+    if report.score >= settings.check_score:
         return []
-    summary = f"the environment checker gives {report.score:.2f}, less than {settings.doctor:g}"
-    return await build_checker_complaints(source, report) or [_build_complaint("D", 1, "doctor", summary)]
+    summary = f"the environment checker gives {report.score:.2f}, less than {settings.check_score:g}"
+    return await build_checker_complaints(source, report) or [_build_complaint("D", 1, "checker", summary)]
 
 
 def _build_examination(
@@ -134,7 +134,7 @@ def _build_examination(
     parts = [float(loads), passed / tests if tests else 0.0, bound / rules, checker_score or 0.0]
     return Examination(
         theme=draft.theme, draft=draft.id, loads=loads, tests_passed=passed, tests=tests, rules_bound=bound,
-        rules=rules, doctor=checker_score, score=round(sum(parts) / len(parts), 4), complaints=tuple(complaints),
+        rules=rules, check_score=checker_score, score=round(sum(parts) / len(parts), 4), complaints=tuple(complaints),
     )  # fmt: skip
 
 

@@ -303,7 +303,7 @@ class SynthesisLoop:
         return SynthesisOutcome(
             theme=theme.id, source=theme.source.name, name=progress.name, accepted=not reasons, stage=stage,
             reasons=tuple(reasons), rounds=progress.rounds, score=examination.score if examination else 0.0,
-            doctor=examination.doctor if examination else None, semantic=semantic.score if semantic else None,
+            check_score=examination.check_score if examination else None, semantic=semantic.score if semantic else None,
             tools=acceptance.count_tools(progress.best), dropped=progress.dropped,
             best=progress.best.id if progress.best else "", notes=collect_notes(self.store, theme),
         )  # fmt: skip
@@ -318,7 +318,7 @@ def _explain_fault(stage: str, fault: ModelFault) -> tuple[str, ...]:
 def _summarize_examination(examination: Examination) -> str:
     """An examination in a few words."""
     kinds = Counter(complaint.kind for complaint in examination.complaints)
-    score = "" if examination.doctor is None else f", environment checker {examination.doctor:.2f}"
+    score = "" if examination.check_score is None else f", environment checker {examination.check_score:.2f}"
     wrong = ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "nothing"
     tests = f"tests {examination.tests_passed}/{examination.tests}"
     return f"{tests}, rules {examination.rules_bound}/{examination.rules}{score}; complaints: {wrong}"

@@ -15,9 +15,9 @@ from trajsmith.envgen.synthesis.answer_schemas import (
 )
 from trajsmith.records import FrozenModel, Record
 
-ComplaintKind = Literal["reach", "load", "chance", "seeds", "earlier", "test", "rule", "doctor", "semantic", "task"]
+ComplaintKind = Literal["reach", "load", "chance", "seeds", "earlier", "test", "rule", "checker", "semantic", "task"]
 GRAVEST: tuple[ComplaintKind, ...] = (
-    "reach", "load", "chance", "seeds", "earlier", "test", "rule", "doctor", "semantic", "task",
+    "reach", "load", "chance", "seeds", "earlier", "test", "rule", "checker", "semantic", "task",
 )  # fmt: skip
 """Kinds of complaints, those first without which the others mean nothing."""
 
@@ -105,7 +105,7 @@ class Examination(Record):
     tests: int
     rules_bound: int
     rules: int
-    doctor: float | None
+    check_score: float | None
     """None if it was not reached."""
     score: float
     complaints: tuple[Complaint, ...]
@@ -157,7 +157,7 @@ class SynthesisOutcome(Record):
     """Repairs that were made."""
     score: float = 0.0
     """Of the best version."""
-    doctor: float | None = None
+    check_score: float | None = None
     semantic: float | None = None
     tools: int = 0
     dropped: tuple[str, ...] = ()

@@ -73,11 +73,11 @@ class SynthesisSettings(FrozenModel):
     """Who finds the themes of a set of requests: the designer, or plain words, which cost nothing and see less."""
     rounds: PositiveInt = 5
     """Times at most that a draft is mended."""
-    doctor: float = Field(0.9, ge=0, le=1)
-    """Doctor's score from which an environment is accepted."""
-    doctor_seconds: PositiveFloat = 120.0
+    check_score: float = Field(0.9, ge=0, le=1)
+    """Score of the environment checker from which an environment is accepted."""
+    check_seconds: PositiveFloat = 120.0
     """Time of one examination."""
-    doctor_starts: PositiveInt = 6
+    check_starts: PositiveInt = 6
     """Initial states that it plays from; it reads those of twice as many seeds."""
     trials: PositiveInt = 12
     """Calls that the tester makes up in a round."""

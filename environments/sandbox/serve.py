@@ -106,7 +106,7 @@ class RequestLimits:
     result_bytes: int
     state_bytes: int
     shift: int
-    """How far the virtual clock and chance are from the usual ones; 0 but for the doctor."""
+    """How far the virtual clock and chance are from the usual ones; 0 but for the environment checker."""
 
 
 class WorkerServer:

@@ -54,7 +54,7 @@ def domain(name):
 
 def loop_in(folder, model=None, **settings):
     """A loop that keeps its records in a folder."""
-    chosen = SynthesisSettings(**{"trial_rounds": 1, "doctor_starts": 1, "themes_at_once": 1, **settings})
+    chosen = SynthesisSettings(**{"trial_rounds": 1, "check_starts": 1, "themes_at_once": 1, **settings})
     model = model or Expert()
     desk = PromptedGenerator(dict.fromkeys(ROLES, model), Prompts(), SPECS)
     bench = DraftRunner(folder / "drafts", chosen, SandboxSettings())
@@ -91,7 +91,7 @@ async def score_library(folder):
     )
     exam = Examination(
         theme=theme.id, draft=last.id, loads=True, tests_passed=len(tests), tests=len(tests), rules_bound=8, rules=8,
-        doctor=1.0, score=1.0, complaints=(),
+        check_score=1.0, score=1.0, complaints=(),
     )  # fmt: skip
     await write_accepted(loop.generator, loop.bench, loop.store, design, last, exam, None)
     return folder / "environments" / "score_library"

@@ -70,7 +70,7 @@ def test_the_same_environment_under_another_name_is_a_duplicate():
     assert {("lend_book", "lend_book"), ("return_book", "return_book")} <= set(pair.counterparts)
 
 
-def test_the_doctors_score_decides_first():
+def test_the_score_of_the_checker_decides_first():
     scores = {"library_desk": 0.99, "book_lending": 0.91}
     (pair,) = find_duplicates([LOANS, RENAMED], encode_words, 0.5, scores)
     assert (pair.keep, pair.why) == ("library_desk", "the environment checker gives it 0.99 against 0.91")

@@ -55,7 +55,7 @@ async def test_what_hides_from_the_look_at_the_text_is_stopped_by_the_sandbox(tm
     design, draft = await drafted(tmp_path, "parking permits")
     code = draft.code.replace("return self.state.permits[permit_id]\n", HIDDEN, 1)
     assert code != draft.code
-    bench = DraftRunner(tmp_path / "hidden", SynthesisSettings(doctor_starts=1), SandboxSettings())
+    bench = DraftRunner(tmp_path / "hidden", SynthesisSettings(check_starts=1), SandboxSettings())
     exam = await bench.examine(design, EnvironmentDraft(**{**dict(draft), "id": "", "code": code}))
     assert exam.hostile and "the sandbox does not allow os.system" in exam.complaints[0].what
 
@@ -73,13 +73,13 @@ async def test_a_hopeless_draft_is_rejected_after_all_rounds_with_its_evidence(t
     assert (outcome.accepted, outcome.rounds, outcome.stage) == (False, 5, "repair")
     assert outcome.reasons[0] == "5 repairs were not enough"
     told = "\n".join(outcome.reasons)
-    assert "rule R1 is not shown to bind" in told and "KeyError: 'P0'" in told and "doctor: error, crash" in told
+    assert "rule R1 is not shown to bind" in told and "KeyError: 'P0'" in told and "checker: error, crash" in told
     assert outcome.best in {draft.id for draft in loop.store.all("drafts", EnvironmentDraft)}, (
         "the best version stays in the records"
     )
     assert not (tmp_path / "environments").exists(), "and is saved nowhere else"
     (exam,) = loop.store.all("examinations", Examination)
-    crash = next(one for one in exam.complaints if one.kind == "doctor" and one.tool == "get_permit")
+    crash = next(one for one in exam.complaints if one.kind == "checker" and one.tool == "get_permit")
     assert len(crash.calls) == 2 and "get_permit(" in crash.calls[1] and "breaks: crash: KeyError" in crash.calls[1]
 
 

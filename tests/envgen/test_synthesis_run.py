@@ -35,7 +35,7 @@ EXPERT = HERE / "expert" / "expert.py"
 CONFIG = {
     "name": "expert",
     "roles": {"designer": "expert", "programmer": "expert", "tester": "expert", "checker": "expert"},
-    "synthesis": {"trial_rounds": 1, "doctor_starts": 1, "themes_at_once": 1},
+    "synthesis": {"trial_rounds": 1, "check_starts": 1, "themes_at_once": 1},
 }
 
 
@@ -125,7 +125,7 @@ def test_a_killed_run_goes_on_and_pays_nothing_twice(story):
 def test_wrong_drafts_become_an_accepted_environment_in_four_repairs(story):
     run = story["folder"] / "run"
     (outcome,) = lines(run / "outcomes.jsonl")
-    assert (outcome["accepted"], outcome["rounds"], outcome["doctor"]) == (True, 4, 1.0)
+    assert (outcome["accepted"], outcome["rounds"], outcome["check_score"]) == (True, 4, 1.0)
     exams = lines(run / "examinations.jsonl")
     kinds = [Counter(one["kind"] for one in exam["complaints"]) for exam in exams]
     assert kinds == [{"load": 1}, {"chance": 1, "test": 2, "rule": 1}, {"test": 1}, {}, {}, {}]
@@ -151,7 +151,7 @@ def test_an_accepted_environment_says_where_it_comes_from(story):
     made = json.loads((folder / "provenance.json").read_text())
     kept = GenerationResult.model_validate_json((folder / "made.json").read_bytes())
     assert (kept.accepted, kept.score, kept.tests, kept.left_out) == (True, 1.0, "23 passed", 1)
-    assert made["source"]["name"] == "score lending" and made["repairs"] == 4 and made["doctor"] == 1.0
+    assert made["source"]["name"] == "score lending" and made["repairs"] == 4 and made["check_score"] == 1.0
     assert made["answers"]["state"]["prompt"].startswith("envgen.synthesis/state@")
     assert {"seeds", "test", "repair 1", "repair 4", "try 1", "check 1"} <= made["answers"].keys()
     assert "plays in a process each" in made["runs in"]
@@ -288,7 +288,7 @@ def test_wrong_input_is_one_line_and_exit_2(arguments, said, here):
 def test_the_example_configuration_is_valid():
     config = load_gen_config(ROOT / "configs" / "envgen_openai.yaml")
     assert isinstance(config, GenConfig) and config.models[config.roles.programmer.model].price.completion > 0
-    assert (config.synthesis.rounds, config.synthesis.doctor) == (5, 0.9)
+    assert (config.synthesis.rounds, config.synthesis.check_score) == (5, 0.9)
 
 
 @pytest.mark.parametrize(

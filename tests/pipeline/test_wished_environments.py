@@ -21,7 +21,7 @@ EXPERT = Path(__file__).parents[1] / "envgen" / "expert" / "expert.py"
 GENERATION = {
     "name": "expert",
     "roles": {"designer": "expert", "programmer": "expert", "tester": "expert", "checker": "expert"},
-    "synthesis": {"trial_rounds": 1, "doctor_starts": 1, "themes_at_once": 1},
+    "synthesis": {"trial_rounds": 1, "check_starts": 1, "themes_at_once": 1},
 }
 PLAN = {
     "name": "why",

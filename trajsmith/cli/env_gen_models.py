@@ -198,7 +198,7 @@ def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funn
         "outcome",
         "repairs",
         "tests and environment checker",
-        "doctor",
+        "checker",
         "checker",
         "tools",
         "cost",
@@ -206,7 +206,7 @@ def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funn
     for one in outcomes:
         table.add_row(
             one.source, one.name, "accepted" if one.accepted else f"rejected ({one.stage})", str(one.rounds),
-            f"{one.score:.2f}", _format_score(one.doctor), _format_score(one.semantic), str(one.tools),
+            f"{one.score:.2f}", _format_score(one.check_score), _format_score(one.semantic), str(one.tools),
             f"{funnel.cost_by_theme.get(one.source, 0.0):.4f}",
         )  # fmt: skip
     out.print(table)

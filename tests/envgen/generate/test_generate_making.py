@@ -157,7 +157,7 @@ def test_times_of_a_day_are_those_of_a_day():
     assert max(opens.pool) < min(closes.pool) and "09:00" in opens.pool and len(opens.pool) == 10
 
 
-def test_a_doctor_without_time_decides_nothing(tmp_path, monkeypatch):
+def test_a_checker_without_time_decides_nothing(tmp_path, monkeypatch):
     """On a machine that is busy nothing is known of an environment: no rejection, and the next start examines it."""
     asked = []
 

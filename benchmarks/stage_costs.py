@@ -1,7 +1,7 @@
-"""What the line costs: CPU per accepted trajectory and stage, wall time, and peak memory over the length of a run.
+"""Costs of the pipeline: CPU per accepted trajectory and stage, wall time, and peak memory over the length of a run.
 
-    .venv/bin/python benchmarks/line.py                         # a few minutes
-    .venv/bin/python benchmarks/line.py --sizes 500 2000 10000  # the whole memory curve, about half an hour
+    .venv/bin/python benchmarks/stage_costs.py                         # a few minutes
+    .venv/bin/python benchmarks/stage_costs.py --sizes 500 2000 10000  # the whole memory curve, about half an hour
 
 Every measurement is a process of its own, on all bundled environments, in a run directory that is thrown away.
 CPU is user plus system time of that process; memory is the highest resident size that the kernel saw.
@@ -35,7 +35,7 @@ Measured = dict[str, Any]
 
 
 def measure(size: int, seed: int, directory: Path) -> Measured:
-    """Run the line in this process, stage by stage, and read the clocks and the peak memory after each."""
+    """Run the pipeline in this process, stage by stage, and read the clocks and the peak memory after each."""
     from trajsmith.pipeline.config import load_config
     from trajsmith.pipeline.engine import run_stage
     from trajsmith.pipeline.progress import NullProgress
