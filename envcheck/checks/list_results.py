@@ -348,16 +348,17 @@ class ListCompleteness(Check):
 
 
 def _excused(check_session: CheckSession, compared: list[tuple[Observation, ResultListing, dict[Key, Row]]]) -> bool:
-    """Return True if missing rows differ in kind from listed ones, which indicates an unstated rule."""
+    """Return True if each missing row differs in kind from all listed ones, which indicates unstated rules."""
     listed = [(row, seen.before) for seen, one, _ in compared for row in one.rows.values()]
     missing = [(row, seen.before) for seen, _, rows in compared for row in rows.values()]
     columns = dict.fromkeys(name for row, _ in [*listed, *missing] for name in row)
-    return any(
-        {_value_class(row.get(name), view) for row, view in missing}.isdisjoint(
-            _value_class(row.get(name), view) for row, view in listed
-        )
+    classes = {
+        name: {_value_class(row.get(name), view) for row, view in listed}
         for name in columns
         if _has_classes(check_session, compared[0][1].relation, name)
+    }
+    return all(
+        any(_value_class(row.get(name), view) not in usual for name, usual in classes.items()) for row, view in missing
     )
 
 

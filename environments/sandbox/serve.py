@@ -77,8 +77,9 @@ class Timer:
             signal.signal(number, signal.SIG_IGN)
 
     def start(self, seconds: float) -> None:
-        self._armed, self._fired = True, 0
+        self._fired = 0
         self._set(signal.ITIMER_PROF, seconds, _REFIRE)
+        self._armed = True  # after it: a signal of the last request's timer must not end this one
 
     def stop(self) -> None:
         """End the limit. The timer itself goes on, which costs no system call: what it does next has no effect."""

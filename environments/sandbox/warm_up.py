@@ -65,7 +65,8 @@ class _Rows(Environment[_State]):
 
 def serve_trial_plays(world: VirtualSources) -> None:
     """Serve a few plays of an environment of our own: what a server does in every play has then been done before."""
-    server = WorkerServer(NativeProgram(_Rows), _LIMITS, Timer(), world, lambda on: None)
+    timer = Timer()
+    server = WorkerServer(NativeProgram(_Rows), _LIMITS, timer, world, lambda on: None)
     state = _State(now=datetime(2026, 1, 1), seed=1, rows={key: _Row(row_id=key, count=1) for key in ("a", "b")})
     base, encode = orjson.dumps(state.model_dump(mode="json")), msgspec.msgpack.encode
     ours, theirs = socket.socketpair()
@@ -81,6 +82,7 @@ def serve_trial_plays(world: VirtualSources) -> None:
                 send(encode([request]))
         ours.shutdown(socket.SHUT_WR)
         server.run(theirs.fileno())
+    timer.disarm()  # nobody handles its signal here, which would end this process
 
 
 def fill_free_chunks() -> None:

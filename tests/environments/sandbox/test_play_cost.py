@@ -18,6 +18,21 @@ memory = libc().mallinfo2()
 print(memory.fordblks - memory.keepcost)
 """
 
+WARM_UP = """
+import signal
+from trajsmith.environments.sandbox.virtual import VirtualSources
+from trajsmith.environments.sandbox.warm_up import serve_trial_plays
+world = VirtualSources()
+world.install()
+serve_trial_plays(world)
+print(signal.getitimer(signal.ITIMER_PROF))
+"""
+
+
+def test_the_process_that_forks_workers_has_no_timer_of_its_trial_plays() -> None:
+    done = subprocess.run([sys.executable, "-c", WARM_UP], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("(0.0, 0.0)\n", "")
+
 
 def count_faults(pid: int) -> int:
     """Return the pages that a process was given so far, copies of shared ones among them."""

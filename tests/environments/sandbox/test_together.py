@@ -142,3 +142,26 @@ async def test_a_check_whose_source_is_wrong_is_named() -> None:
         await SandboxedCheck("paid", CHECK, "unpaid").verdict({}, {}, None)
     with pytest.raises(InputError, match=r"paid\.py:1: SyntaxError"):
         await SandboxedCheck("paid", "def (", "paid").verdict({}, {}, None)
+
+
+LATE_SIGNAL = """
+import signal
+from trajsmith.environments.sandbox.serve import Timer
+
+timer = Timer()
+timer.install()
+timer.start(0.001)
+timer.stop()
+arm = signal.setitimer
+def arm_late(number, seconds, again=0.0):
+    signal.raise_signal(signal.SIGPROF)  # the timer of the request before fires once more
+    arm(number, seconds, again)
+timer._set = arm_late
+timer.start(5)
+print("armed", timer._armed)
+"""
+
+
+def test_the_timer_of_a_request_does_not_end_the_next_one() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE_SIGNAL], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("armed True\n", "")
