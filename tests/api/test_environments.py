@@ -92,6 +92,12 @@ def test_check_environment_reports_a_broken_one(tmp_path):
     assert any(finding.tool == "add" and "ZeroDivisionError" in finding.seen for finding in report.findings)
 
 
+@pytest.mark.parametrize("name", sorted(ENVIRONMENTS.names()))
+def test_the_checker_finds_nothing_in_the_library(name):
+    report = ts.check_environment(name)
+    assert report.findings == () and report.score == 1
+
+
 def test_the_graph_of_an_environment_is_a_networkx_graph():
     graph = ts.build_graph("retail")
     view = graph.to_networkx()
