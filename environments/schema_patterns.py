@@ -6,6 +6,8 @@ Expressions are read as ECMA 262, which JSON Schema asks for: `$` is the end of 
 """
 
 import functools
+import itertools
+import logging
 import re
 import threading
 import warnings
@@ -13,11 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from trajsmith.environments.check_time import TimeLimit, add_time_limit, charge_check_time, count_check_time
-from trajsmith.records import JsonObject, JsonValue
+from trajsmith.records import JsonObject, JsonValue, truncate_text
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
+_log = logging.getLogger(__name__)
 BACKTRACKS = 100_000
 """Steps after which an expression with look-around or back-references counts as not matching."""
 LONGEST_PATTERN = 2000
@@ -26,7 +29,7 @@ MOST_ESCAPES = 400
 """Backslashes of an expression, for the same reason: what they stand for is put in one by one."""
 CHECK_SECONDS = 5.0
 """CPU time to check one value, compiling and matching patterns included."""
-_CACHES = ((64 << 10, 1024), (512 << 10, 64))
+_CACHES = ((64 << 10, 1024), (1 << 20, 64), (8 << 20, 8))
 """Bytes of a compiled expression at most, and how many are kept of that size; a larger one is not understood."""
 STEPS, STEPS_PER_VALUE = 50_000, 20
 """Keywords that may be evaluated to check a value, and more for each value in it: parts of a schema that refer to
@@ -66,7 +69,16 @@ _COMPILERS = tuple(functools.lru_cache(entries)(functools.partial(_compile_withi
 
 def _compile_pattern(pattern: str) -> Callable[[str], bool] | None:
     """Compile an expression, also one with Python's named groups or ends; None if it is not understood."""
-    return next(filter(None, (compile_within(pattern) for compile_within in _COMPILERS)), None)
+    compiled = next(filter(None, (compile_within(pattern) for compile_within in _COMPILERS)), None)
+    if compiled is None:
+        _warn_of(pattern)
+    return compiled
+
+
+@functools.lru_cache(1024)
+def _warn_of(pattern: str) -> None:
+    """Say once that an expression is not checked."""
+    _log.warning("the pattern %s is not understood, or too large, and is not checked", truncate_text(repr(pattern), 80))
 
 
 def _is_long(pattern: str) -> bool:
@@ -132,30 +144,37 @@ class SchemaValidator:
         self._steps_per_value = steps_per_value
 
     def iter_errors(self, value: JsonValue) -> "Iterator[ValidationError]":
-        """Yield what is wrong with a value, last of all that its schema takes too many steps to tell."""
+        """Iterate over what is wrong with a value, last of all that its schema takes too many steps to tell."""
+        return iter(self._collect_errors(value, None))
+
+    def is_valid(self, value: JsonValue) -> bool:
+        """Return True if nothing is wrong with a value."""
+        return not self._collect_errors(value, 1)
+
+    def _collect_errors(self, value: JsonValue, most: int | None) -> "list[ValidationError]":
+        """Return at most so many errors. They are collected, since limits must not outlive the check of a value."""
         from jsonschema import ValidationError
         from referencing.exceptions import Unresolvable
 
+        errors: list[ValidationError] = []
         before = _steps.left, _steps.depth
         _steps.depth = 0
         _steps.left = STEPS + self._steps_per_value * _count_values(value)
         try:
             with add_time_limit(TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
-                yield from self._validator.iter_errors(value)
+                for error in itertools.islice(self._validator.iter_errors(value), most):
+                    errors.append(error)
         except _ExhaustedError:
-            yield _make_exhausted_error()
+            errors.append(_make_exhausted_error())
         except (_TooDeepError, RecursionError):
-            yield ValidationError("the schema nests too deeply to check this value")
+            errors.append(ValidationError("the schema nests too deeply to check this value"))
         except (Unresolvable, ValueError, TypeError):  # the latter for a way into a list by a name, or into a number
-            yield ValidationError("a $ref of the schema leads nowhere")
+            errors.append(ValidationError("a $ref of the schema leads nowhere"))
         except OverflowError:
-            yield ValidationError("a number in it is too large to check")
+            errors.append(ValidationError("a number in it is too large to check"))
         finally:
             _steps.left, _steps.depth = before
-
-    def is_valid(self, value: JsonValue) -> bool:
-        """Return True if nothing is wrong with a value."""
-        return next(self.iter_errors(value), None) is None
+        return errors
 
 
 def compile_schema(schema: JsonValue) -> SchemaValidator:

@@ -7,6 +7,7 @@ import pytest
 from jsonschema.exceptions import best_match
 
 from trajsmith.envgen.generate.columns import _fits
+from trajsmith.environments import check_time, schema_patterns
 from trajsmith.environments.pattern_text import generate_matching_text
 from trajsmith.environments.schema_patterns import compile_schema, matches_pattern
 from trajsmith.records import JsonObject
@@ -30,6 +31,35 @@ from trajsmith.records import JsonObject
 )
 def test_a_pattern_matches(pattern: str, text: str, matches: bool) -> None:
     assert matches_pattern(pattern, text) is matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"^\S{1,255}$", "two words"),
+        (r"^[^/]{1,1000}$", "a/b"),
+        (r"^.{1,5000}$", ""),
+        (r"^[A-Za-z0-9+/=]{1,5000}$", "-"),
+        (r"^[\p{L}\p{N} _.-]{1,64}$", "!"),
+    ],
+)
+def test_bounds_of_a_length_that_people_write_are_checked(pattern: str, text: str) -> None:
+    assert matches_pattern(pattern, "ab") and not matches_pattern(pattern, text)
+
+
+def test_a_pattern_that_is_not_checked_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    pattern = r"^[\p{L}\p{N}]{1,1999}$"
+    assert matches_pattern(pattern, "!") and matches_pattern(pattern, "?")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the pattern {pattern!r} is not understood, or too large, and is not checked"
+    ]
+
+
+def test_the_limits_of_a_value_end_with_the_first_error_that_is_taken() -> None:
+    errors = compile_schema({"items": {"type": "integer"}}).iter_errors(["a", "b"])
+    assert next(errors).message == "'a' is not of type 'integer'"
+    assert schema_patterns._steps.left is None and check_time._clock.limits == ()
+    assert next(errors).message == "'b' is not of type 'integer'"
 
 
 HOSTILE = [r"^(a|a)*$", r"^(a+)+$", r"^(?=(a|a)*$)(a+)+\1$"]
