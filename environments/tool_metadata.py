@@ -6,6 +6,7 @@ from typing import Any
 from trajsmith.environments.arguments import validate_schema
 from trajsmith.environments.schemas import wrap_schema
 from trajsmith.environments.signatures import FunctionSignature
+from trajsmith.environments.tool_actors import find_tool_actor
 from trajsmith.records import InputError, JsonObject, ToolAnnotations, ToolSpec
 
 _SILENT = ToolAnnotations()
@@ -26,15 +27,21 @@ class ToolDescription:
 
     Attributes:
         notes: Where metadata and file disagree.
+        declared: The metadata; None if there is none.
     """
 
     description: str
     input_schema: JsonObject
     output_schema: JsonObject | None
     notes: tuple[str, ...] = ()
+    declared: JsonObject | None = None
 
     def tool(self, server: str, name: str, annotations: ToolAnnotations = _SILENT) -> ToolSpec:
-        """The tool's specification."""
+        """The tool's specification.
+
+        Raises:
+            InputError: The metadata names an unknown actor.
+        """
         return ToolSpec(
             server=server,
             name=name,
@@ -42,6 +49,7 @@ class ToolDescription:
             input_schema=self.input_schema,
             output_schema=self.output_schema,
             annotations=annotations,
+            actor=find_tool_actor(name, self.description, self.declared),
         )
 
 
@@ -62,7 +70,8 @@ def merge_tool_metadata(
     text = metadata.get("description")
     inputs, notes = _inputs(name, signature, metadata.get("input_schema"))
     output, more = _output(name, signature, metadata.get("output_schema"))
-    return ToolDescription(text if isinstance(text, str) and text else own, inputs, output, (*notes, *more))
+    described = text if isinstance(text, str) and text else own
+    return ToolDescription(described, inputs, output, (*notes, *more), metadata)
 
 
 def _inputs(name: str, signature: FunctionSignature, declared: Any) -> tuple[JsonObject, list[str]]:

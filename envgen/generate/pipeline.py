@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trajsmith.envcheck import CheckPlan, EnvironmentReport, check_environment
@@ -14,6 +14,7 @@ from trajsmith.envgen.generate.formatting import fix_and_format_code, is_passing
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import refine_blueprint
 from trajsmith.environments.sources import EnvironmentSettings, open_source
+from trajsmith.environments.tool_actors import check_user_tools, find_tool_actor
 from trajsmith.records import FrozenModel, InputError, RunError, StepJournal, canonical_json, hash_bytes
 
 ACCEPTANCE_SCORE = 0.9
@@ -56,6 +57,7 @@ def generate_environment(
     name: str | None = None,
     seed: int = 0,
     check_seconds: float = CHECK_SECONDS,
+    user_tools: Sequence[str] | None = None,
 ) -> GenerationResult:
     """Generate an environment and accept or reject it.
 
@@ -64,13 +66,14 @@ def generate_environment(
         out: Accepted environments get a folder in it; rejected ones one in `rejected` in it.
         name: The environment's name, in place of the source's.
         check_seconds: Wall-clock limit of the examination.
+        user_tools: Tools that only the user calls; None leaves it to the source.
 
     Raises:
-        InputError: The source has nothing usable.
+        InputError: The source has nothing usable, or a tool of the user is none.
         RunError: The doctor had no time; what is done stays done.
     """
     started = time.perf_counter()
-    blueprint = refine_blueprint(read())
+    blueprint = _set_user_tools(refine_blueprint(read()), user_tools)
     if name is not None:
         blueprint = _rename_blueprint(blueprint, name)
     blueprint = rename_colliding_classes(blueprint)
@@ -88,6 +91,20 @@ def generate_environment(
     ledger.run("doctor", lambda: _examine(work, blueprint, CheckPlan(seed=seed, seconds=check_seconds)))
     report = EnvironmentReport.model_validate_json((work / "doctor.json").read_bytes())
     return _settle_result(out, work, blueprint, report, tests, time.perf_counter() - started)
+
+
+def _set_user_tools(blueprint: Blueprint, user_tools: Sequence[str] | None) -> Blueprint:
+    """Return the blueprint with these tools as the user's, in place of those that its source names."""
+    names = [operation.name for operation in blueprint.operations]
+    chosen = user_tools
+    if chosen is None:
+        chosen = [operation.name for operation in blueprint.operations if operation.actor == "user"]
+    check_user_tools(f"{blueprint.name}: tools of the user", chosen, names)
+    operations = [
+        operation.model_copy(update={"actor": find_tool_actor(operation.name, "", user_tools=chosen)})
+        for operation in blueprint.operations
+    ]
+    return blueprint.model_copy(update={"operations": tuple(operations)})
 
 
 def _refuse_foreign_directory(directory: Path) -> None:

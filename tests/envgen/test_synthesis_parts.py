@@ -9,6 +9,7 @@ from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.synthesis.acceptance import find_words_fault, format_phrasebook
 from trajsmith.envgen.synthesis.answer_schemas import (
     EnvironmentPhrasing,
+    PlannedTool,
     Proposal,
     Repair,
     Requirements,
@@ -261,8 +262,15 @@ def test_code_must_have_what_was_planned():
     assert not find_state_fault(right, PROPOSAL)
     assert "rentals are missing" in find_state_fault(right.replace("rentals", "loans"), PROPOSAL)
     assert "class ToolRentalState" in find_state_fault("x = 1", PROPOSAL)
-    assert "exactly one class" in find_tools_fault("x = 1", ["a"])
-    assert "missing: a" in find_tools_fault("class X(Environment[S]):\n    def b(self): ...\n", ["a"])
+    plan = [PlannedTool.model_validate(planned(name="a"))]
+    assert "exactly one class" in find_tools_fault("x = 1", plan)
+    code = "class X(Environment[S]):\n    @tool(effect='write')\n    def b(self): ...\n"
+    assert "missing: a" in find_tools_fault(code, plan)
+    assert not find_tools_fault(code.replace("b(", "a("), plan)
+    users = [plan[0].model_copy(update={"actor": "user"})]
+    assert 'needs actor="user"' in find_tools_fault(code.replace("b(", "a("), users)
+    marked = code.replace("b(", "a(").replace("'write'", "'write', actor='user'")
+    assert not find_tools_fault(marked, users) and 'must not have actor="user"' in find_tools_fault(marked, plan)
     assert "make_state" in find_seeds_fault("x = 1") and "exactly size and seed" in find_seeds_fault(
         "def make_state(n): ..."
     )

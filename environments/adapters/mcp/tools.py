@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.environments.arguments import validate_schema
+from trajsmith.environments.tool_actors import check_user_tools, find_tool_actor
 from trajsmith.records import (
     EnvironmentSpec,
     InputError,
@@ -41,6 +42,7 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
     wanted = offered if settings.tools.include is None else set(settings.tools.include)
     own = {settings.snapshot.save, settings.snapshot.load} if settings.snapshot else set()
     names = wanted - set(settings.tools.exclude) - own
+    check_user_tools(f"MCP server {settings.name}: tools.user", settings.tools.user, names)
     tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
     _examples_must_fit(settings, tools)
     kind = f"stdio:{settings.command[0].rsplit('/', 1)[-1]}" if settings.command else "http"
@@ -100,6 +102,7 @@ def _tool_spec(settings: McpSettings, tool: "Tool") -> ToolSpec:
         output_schema=tool.output_schema
         and validate_schema(tool.output_schema, _where(settings, tool.name, "outputSchema")),
         annotations=ToolAnnotations.model_validate(annotations),
+        actor=find_tool_actor(tool.name, tool.description or "", {"_meta": tool.meta}, settings.tools.user),
     )
 
 
