@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: attack audit fuzz lock locked demo test test-all test-full test-fast durations lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
+.PHONY: attack audit fuzz lock locked resolve test-lowest demo test test-all test-full test-fast durations lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU
 	$(BIN)/trajsmith run configs/quickstart.yaml --fresh
@@ -41,7 +41,7 @@ durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew h
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: $(addprefix .integrations/.,atif datasets harbor inspect nemo_gym openenv verifiers)  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif datasets harbor in_toto inspect llamafactory nemo_gym openenv verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -113,9 +113,9 @@ attack: $(STAMPS)/dev  ## Every suite of attacks, bad input and failing disks, a
 	$(BIN)/python benchmarks/attacks.py
 
 fuzz: $(STAMPS)/dev  ## Every parser of foreign bytes fuzzed by coverage for SECONDS of CPU time each (installs atheris beside)
-	$(BIN)/python -c 'import atheris' 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
+	test -d .fuzz/packages/atheris || $(BIN)/python -m pip install --quiet --disable-pip-version-check --target .fuzz/packages atheris
 	names=$$($(BIN)/python tests/hostile/fuzz.py --list) || exit 1; \
-	for name in $$names; do $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done
+	for name in $$names; do PYTHONPATH=.fuzz/packages $(BIN)/python tests/hostile/fuzz.py $$name $(or $(SECONDS),600) || exit 1; done
 
 audit: $(STAMPS)/dev  ## Licences, known weaknesses and a bill of materials of all packages, into dist/
 	test -x .audit/bin/pip-audit || $(PYTHON) -m venv .audit
@@ -124,6 +124,24 @@ audit: $(STAMPS)/dev  ## Licences, known weaknesses and a bill of materials of a
 
 lock: pyproject.toml  ## Write .ci/requirements.txt anew: every package of base, dev and docs with its hashes (needs uv)
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml --extra dev --extra docs -o .ci/requirements.txt
+
+UV := .audit/bin/uv
+$(UV):
+	test -x .audit/bin/python || $(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet --disable-pip-version-check uv
+
+resolve: $(UV)  ## Resolve our dependencies, lowest and newest, alone and beside frameworks whose own needs go together
+	for version in 3.11 3.12 3.13; do for way in lowest-direct highest; do \
+		$(UV) pip compile --quiet --resolution $$way --python-version $$version pyproject.toml > /dev/null || exit 1; done; done
+	for beside in "verifiers==0.4.* inspect-ai==0.3.285" "openenv==0.10.* nemo-gym==0.4.* inspect-ai==0.3.285" "harbor>=0.24"; do \
+		printf '%s\n' $$beside | $(UV) pip compile --quiet --python-version 3.12 pyproject.toml - > /dev/null || exit 1; \
+		echo "resolves beside $$beside"; done
+
+test-lowest: $(UV)  ## Install the lowest versions that pyproject.toml allows, with mcp that can serve, and run the tests that need no extras
+	$(PYTHON) -m venv .integrations/lowest
+	$(UV) pip install --quiet --resolution lowest-direct --python .integrations/lowest/bin/python -e . "mcp>=2.2"
+	$(UV) pip install --quiet --python .integrations/lowest/bin/python "pytest>=8.3" "pytest-asyncio>=1" "pytest-timeout>=2.3" "hypothesis>=6.110" jsonpatch
+	.integrations/lowest/bin/python -m pytest tests/records tests/models tests/export tests/verify tests/environments --most-seconds 0.7 -m "not servers and not train"
 
 locked:  ## Install exactly what .ci/requirements.txt names, each file checked by its hash; then `make test` uses that
 	$(PYTHON) -m venv $(VENV)
@@ -158,8 +176,8 @@ $(STAMPS)/train: $(STAMPS)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,train]"
 	@mkdir -p $(STAMPS) && touch $@
 
-# trajsmith and the other side in one environment: OpenEnv 0.10 and NeMo Gym 0.4 need mcp 1.x, verifiers 0.4 and NeMo Gym openai 2, so
-# mcp and openai are left out of our dependencies. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do.
+# trajsmith and the other side in one environment, as pip resolves both: OpenEnv 0.10 and NeMo Gym 0.4 bring mcp 1.x, verifiers 0.4 and
+# NeMo Gym openai 2. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do.
 .integrations/.openenv: NEEDS := openenv==0.10.*
 .integrations/.verifiers: NEEDS := verifiers==0.4.* uv
 .integrations/.inspect: NEEDS := inspect-ai==0.3.285
@@ -167,10 +185,7 @@ $(STAMPS)/train: $(STAMPS)/dev
 .integrations/.nemo_gym: PYTHON := $(PYTHON312)
 .integrations/.openenv .integrations/.verifiers .integrations/.inspect .integrations/.nemo_gym: .integrations/.%: pyproject.toml
 	$(PYTHON) -m venv .integrations/$*
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(NEEDS)
-	.integrations/$*/bin/python -c 'import tomllib; print("\n".join(line for line in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not line.startswith(("mcp", "openai"))))' > .integrations/$*/needs.txt
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check -r .integrations/$*/needs.txt
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(NEEDS) -e .
 	@touch $@
 
 .integrations/.atif:
@@ -181,6 +196,23 @@ $(STAMPS)/train: $(STAMPS)/dev
 .integrations/.datasets:  ## The oldest that ms-swift 4.6 takes; unsloth's studio pins 4.3
 	$(PYTHON) -m venv .integrations/datasets
 	.integrations/datasets/bin/python -m pip install --quiet --disable-pip-version-check datasets==4.0.*
+	@touch $@
+
+.integrations/.in_toto:
+	$(PYTHON) -m venv .integrations/in_toto
+	.integrations/in_toto/bin/python -m pip install --quiet --disable-pip-version-check "securesystemslib[crypto]==1.6.*" in-toto-attestation==0.9.*
+	@touch $@
+
+# Trainers stand on the torch of the train extra, with the versions that they pin beside it. LLaMA-Factory imports torchaudio, whose
+# modules for CUDA cannot be loaded without it.
+.integrations/.verl: NEEDS := verl==0.9.1 tensordict pyvers omegaconf hydra-core codetiming antlr4-python3-runtime==4.9.3 transformers==4.57.* "huggingface-hub<1" "tokenizers>=0.22,<0.23" datasets==4.4.* "dill<0.4.1" httpx
+.integrations/.llamafactory: NEEDS := llamafactory==0.9.5 torchaudio omegaconf antlr4-python3-runtime==4.9.3 transformers==5.6.0 "huggingface-hub>=1.31,<2" "tokenizers>=0.22,<0.23" datasets==4.0.0 "dill<0.3.9" "multiprocess<0.70.17" "fsspec<=2025.3.0" peft==0.20.0 trl==0.24.0 httpx httpcore
+.integrations/.verl .integrations/.llamafactory: .integrations/.%: $(STAMPS)/train
+	$(PYTHON) -m venv .integrations/$*
+	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(NEEDS)
+	rm -f .integrations/$*/lib/python3*/site-packages/torchaudio/lib/*.so
+	$(BIN)/python -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])' > .integrations/$*/trainers.pth
+	mv .integrations/$*/trainers.pth .integrations/$*/lib/python3*/site-packages/
 	@touch $@
 
 .integrations/.harbor:  ## Harbor needs Python 3.12

@@ -18,8 +18,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 REQUIREMENTS = ROOT / ".ci" / "requirements.txt"
 ALLOWED = re.compile(
-    r"\b(?:MIT|BSD|Apache|ISC|PSF|Python Software Foundation|MPL|Mozilla Public License 2|Zlib|0BSD|CC0|BSL-1\.0|CNRI"
-    r"|Unlicense|HPND|Public Domain)\b",
+    r"\b(?:MIT|BSD|Apache(?:2\.0)?|ISC|PSF|Python Software Foundation|MPL|Mozilla Public License 2|Zlib|0BSD|CC0"
+    r"|BSL-1\.0|CNRI|Unlicense|HPND|Public Domain)\b",
     re.IGNORECASE,
 )
 """Licences under which packages may be used beside Apache-2.0 code; a package offers one of them at least."""

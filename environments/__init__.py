@@ -1,6 +1,8 @@
 """What an environment is, sessions, state diff and hash, adapters, and the bundled library."""
 
+from trajsmith.environments.check_time import count_check_time, limit_check_time
 from trajsmith.environments.diff import diff
+from trajsmith.environments.mcp_library import require_mcp
 from trajsmith.environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
 from trajsmith.environments.native_program import NativeSession
 from trajsmith.environments.schema_patterns import compile_schema, find_schema_fault
@@ -19,8 +21,11 @@ __all__ = [
     "ToolError",
     "ToolResult",
     "compile_schema",
+    "count_check_time",
     "diff",
     "find_schema_fault",
+    "limit_check_time",
     "native_tools",
+    "require_mcp",
     "tool",
 ]

@@ -101,7 +101,7 @@ def _resolves(reference: str, schema: JsonObject) -> bool:
     registry: Registry[JsonValue] = Registry().with_resource("", resource)
     try:
         registry.resolver().lookup(reference)
-    except Unresolvable:
+    except (Unresolvable, ValueError, TypeError):  # the latter for a way into a list by a name, or into a number
         return False
     return True
 

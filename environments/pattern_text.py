@@ -4,6 +4,7 @@ import random
 import re
 from typing import Any
 
+from trajsmith.environments.check_time import count_check_time
 from trajsmith.environments.schema_patterns import LONGEST_PATTERN, matches_pattern
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -31,7 +32,8 @@ def generate_matching_text(pattern: str, rng: random.Random, shortest: int = 0) 
     for attempt in range(_TRIES):
         try:
             more = _MORE if attempt < 2 else max(_MORE, shortest)
-            text = _PatternGenerator(rng, more).sequence(parser.parse(pattern))
+            with count_check_time():
+                text = _PatternGenerator(rng, more).sequence(parser.parse(pattern))
         except (KeyError, ValueError, OverflowError, RecursionError, re.error) as error:
             raise ValueError(f"no text for the pattern {pattern!r} ({error})") from error
         if len(text) >= shortest and matches_pattern(pattern, text):

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from trajsmith.environments.check_time import TimeLimit, add_time_limit, charge_check_time, count_check_time
 from trajsmith.records import JsonObject, JsonValue
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ BACKTRACKS = 100_000
 """Steps after which an expression with look-around or back-references counts as not matching."""
 LONGEST_PATTERN = 2000
 """Characters of an expression; a longer one is not understood, since to compile it takes time with their square."""
+MOST_ESCAPES = 400
+"""Backslashes of an expression, for the same reason: what they stand for is put in one by one."""
+CHECK_SECONDS = 5.0
+"""CPU time to check one value, compiling and matching patterns included."""
+_CACHES = ((64 << 10, 1024), (512 << 10, 64))
+"""Bytes of a compiled expression at most, and how many are kept of that size; a larger one is not understood."""
 STEPS, STEPS_PER_VALUE = 50_000, 20
 """Keywords that may be evaluated to check a value, and more for each value in it: parts of a schema that refer to
 parts that refer to parts are otherwise evaluated as often as there are ways through them, which doubles at each.
@@ -29,6 +36,10 @@ STEPS_PER_SCHEMA_VALUE = 100
 """The same for each value in a schema that is checked itself: schemas of schemas evaluate many keywords for each."""
 DEEPEST_CHECK = 180
 """Keywords inside each other: at a few hundred Python's stack ends, where what is written in Rust prints a panic."""
+_STEPS_PER_CLOCK = 256
+"""Steps between two looks at the clock."""
+_SHORT_TEXT = 1000
+"""Characters of a text that is matched in less time than it takes to look at the clock, or nearly so."""
 _ENTRIES_PER_STEP = 20
 """Entries of a keyword, such as choices, that it takes a step to go through."""
 _TRUTHS = (object(), object())
@@ -37,35 +48,54 @@ _PYTHON_SYNTAX = re.compile(r"\\.|\(\?P<", re.DOTALL)
 _ECMA_SYNTAX = {"(?P<": "(?<", r"\A": "^", r"\Z": "$"}
 
 
-@functools.lru_cache(maxsize=2048)
-def _compile_pattern(pattern: str) -> Callable[[str], bool] | None:
-    """Compile an expression, also one with Python's named groups or ends; None if it is not understood."""
+def _compile_within(size: int, pattern: str) -> Callable[[str], bool] | None:
     import jsonschema_rs
 
     translated = _PYTHON_SYNTAX.sub(lambda token: _ECMA_SYNTAX.get(token[0], token[0]), pattern)
-    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS, size_limit=size)
     try:
         return jsonschema_rs.Draft202012Validator({"pattern": translated}, pattern_options=options).is_valid
     except (jsonschema_rs.ValidationError, ValueError):
         return None
+    finally:
+        charge_check_time()
+
+
+_COMPILERS = tuple(functools.lru_cache(entries)(functools.partial(_compile_within, size)) for size, entries in _CACHES)
+
+
+def _compile_pattern(pattern: str) -> Callable[[str], bool] | None:
+    """Compile an expression, also one with Python's named groups or ends; None if it is not understood."""
+    return next(filter(None, (compile_within(pattern) for compile_within in _COMPILERS)), None)
+
+
+def _is_long(pattern: str) -> bool:
+    return len(pattern) > LONGEST_PATTERN or pattern.count("\\") > MOST_ESCAPES
 
 
 def matches_pattern(pattern: str, text: str) -> bool:
     """Return True if a text contains a match of an expression; True for an expression that is not understood."""
-    matches = _compile_pattern(pattern) if len(pattern) <= LONGEST_PATTERN else None
-    return matches is None or matches(text)
+    if _is_long(pattern):
+        return True
+    matches = _compile_pattern(pattern)
+    matched = matches is None or matches(text)
+    if len(text) > _SHORT_TEXT:
+        charge_check_time()
+    return matched
 
 
 def _is_pattern(pattern: JsonValue) -> bool:
     """Return False for an expression that nobody understands. A long one is not looked at, nor used later."""
-    if not isinstance(pattern, str) or len(pattern) > LONGEST_PATTERN or _compile_pattern(pattern) is not None:
+    if not isinstance(pattern, str) or _is_long(pattern):
         return True
-    _spend(len(pattern))
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return False
+    with count_check_time():
+        if _compile_pattern(pattern) is not None:
+            return True
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                re.compile(pattern)
+        except (re.error, RecursionError, OverflowError):
+            return False
     return True
 
 
@@ -88,6 +118,12 @@ class _TooDeepError(Exception):
     """Too many keywords are evaluated inside each other."""
 
 
+def _make_exhausted_error() -> "ValidationError":
+    from jsonschema import ValidationError
+
+    return ValidationError("the schema takes too many steps, or too long, to check this value")
+
+
 class SchemaValidator:
     """A compiled schema. To check a value takes time with its size, whatever the schema is."""
 
@@ -104,12 +140,13 @@ class SchemaValidator:
         _steps.depth = 0
         _steps.left = STEPS + self._steps_per_value * _count_values(value)
         try:
-            yield from self._validator.iter_errors(value)
+            with add_time_limit(TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
+                yield from self._validator.iter_errors(value)
         except _ExhaustedError:
-            yield ValidationError("the schema takes too many steps to check this value")
+            yield _make_exhausted_error()
         except (_TooDeepError, RecursionError):
             yield ValidationError("the schema nests too deeply to check this value")
-        except Unresolvable:
+        except (Unresolvable, ValueError, TypeError):  # the latter for a way into a list by a name, or into a number
             yield ValidationError("a $ref of the schema leads nowhere")
         except OverflowError:
             yield ValidationError("a number in it is too large to check")
@@ -137,9 +174,39 @@ def find_schema_fault(schema: JsonValue) -> "ValidationError | None":
     from jsonschema.validators import validator_for
 
     dialect = validator_for(schema, default=Draft202012Validator)
+    try:
+        if _compile_meta_schema(dialect)(schema):
+            return None
+    except _ExhaustedError:
+        return _make_exhausted_error()
     meta = _bound_dialect(validator_for(dialect.META_SCHEMA, default=dialect))
     validator = meta(dialect.META_SCHEMA, format_checker=_make_pattern_checker())
     return next(SchemaValidator(validator, STEPS_PER_SCHEMA_VALUE).iter_errors(schema), None)
+
+
+@functools.cache
+def _compile_meta_schema(dialect: Any) -> Callable[[JsonValue], bool]:
+    """Return a quick check whether a schema is valid; False where the other check, which says why, has to tell.
+
+    It raises `_ExhaustedError` where it takes too long.
+    """
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.validator_for(
+            dialect.META_SCHEMA, formats={"regex": _is_pattern}, validate_formats=True
+        )
+    except jsonschema_rs.ValidationError:  # draft 3
+        return lambda _: False
+
+    def is_valid(schema: JsonValue) -> bool:
+        try:
+            with add_time_limit(TimeLimit(CHECK_SECONDS, _ExhaustedError())), count_check_time():
+                return validator.is_valid(schema)
+        except ValueError:  # no JSON
+            return False
+
+    return is_valid
 
 
 @functools.cache
@@ -165,9 +232,12 @@ def _count_values(value: JsonValue) -> int:
 
 def _spend(steps: int) -> None:
     if _steps.left is not None:
+        before = _steps.left
         _steps.left -= steps
         if _steps.left < 0:
             raise _ExhaustedError
+        if before // _STEPS_PER_CLOCK != _steps.left // _STEPS_PER_CLOCK:
+            charge_check_time()
 
 
 def _count_steps(check: Callable[..., Any]) -> Callable[..., Any]:

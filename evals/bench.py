@@ -65,6 +65,9 @@ class CategoryScore(FrozenModel):
     pass_k: dict[int, float] = {}
     """k to the chance that k plays of one task all pass (τ-bench's pass^k)."""
     tokens: float
+    """That the model wrote, in the mean of the plays."""
+    prompt_tokens: float = 0.0
+    """That it read, counted again at each request."""
     errors: dict[str, int]
 
 
@@ -176,6 +179,7 @@ def _score(category: str, plays: Sequence[BenchPlay]) -> CategoryScore:
         high=round(high, 4),
         pass_k={k: _compute_pass_k(list(outcomes.values()), k) for k in range(2, most + 1)},
         tokens=round(sum(one.play.tokens for one in plays) / max(1, len(plays)), 1),
+        prompt_tokens=round(sum(one.play.prompt_tokens for one in plays) / max(1, len(plays)), 1),
         errors=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
     )
 

@@ -1,7 +1,7 @@
 """One evaluated episode: a model plays a task, replay judges it, and the result becomes one line."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from trajsmith.environments import EnvironmentSource
@@ -10,7 +10,7 @@ from trajsmith.models import ChatModel
 from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, ScoredPlay, Task, Trajectory, Verdict
 from trajsmith.usersim import AgentRole, Dialogue, ModelAgent, PlaySettings, UserFactory, build_scripted_user
-from trajsmith.verify import CodeCheckRunner, verify_trajectory
+from trajsmith.verify import CodeCheckRunner, VerifySettings, verify_trajectory
 
 UNSCORED = frozenset({"environment_error", "undecided", "user_error"})
 """Outcomes that say nothing of the agent."""
@@ -27,6 +27,8 @@ class EvalContext:
     """Initial state by its hash; shared, so it must not be changed."""
     code: CodeCheckRunner | None = None
     """Where check functions that somebody wrote run; without it they could not tell."""
+    verify: VerifySettings = field(default_factory=VerifySettings)
+    """Settings of verification."""
 
 
 class Episode(ScoredPlay):
@@ -89,7 +91,7 @@ async def play_agent(
             ground.spec, task, state, inject_faults(session, task), agent, user, play, sample
         ).play()
         played()
-        verdict = await verify_trajectory(task, trajectory, state, session, None, ground.code, ground.wording)
+        verdict = await verify_trajectory(task, trajectory, state, session, ground.verify, ground.code, ground.wording)
     finally:
         await session.close()
     return trajectory, verdict

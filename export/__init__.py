@@ -6,6 +6,7 @@ from trajsmith.export.conversation_pages import INDEX, ConversationBrowser, find
 from trajsmith.export.dataset import COLUMNS, DatasetWriter, build_dataset_features
 from trajsmith.export.formats import FORMATS, ExportItem, Format, FormatName, FormatSettings
 from trajsmith.export.gallery import serialize_entry
+from trajsmith.export.manifest import ENVELOPE, MANIFEST, check_manifest, check_signature, write_manifest
 from trajsmith.export.multi_format import FormatRows, FormatTargets, MultiFormatWriter, WrittenRows
 from trajsmith.export.plots import build_plots
 from trajsmith.export.report import VARIETY_SAMPLE, DialogueFaults, ReportBuilder, build_report
@@ -16,8 +17,10 @@ from trajsmith.export.statistics import Distribution, Statistics, build_funnel_s
 
 __all__ = [
     "COLUMNS",
+    "ENVELOPE",
     "FORMATS",
     "INDEX",
+    "MANIFEST",
     "SPLITS",
     "VARIETY_SAMPLE",
     "ConversationBrowser",
@@ -42,10 +45,13 @@ __all__ = [
     "build_plots",
     "build_report",
     "build_row",
+    "check_manifest",
+    "check_signature",
     "compute_tool_coverage",
     "find_group",
     "list_agent_tools",
     "render_page",
     "serialize_entry",
+    "write_manifest",
     "write_overview",
 ]

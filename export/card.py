@@ -31,7 +31,7 @@ COLUMN_MEANING: dict[str, str] = {
     "tool_calls": "Calls of the agent.",
     "messages": "OpenAI messages; `arguments` are objects, keys without a value are absent.",
     "tools": "OpenAI function schemas as the agent saw them, in that order.",
-    "step_labels": "With `verify.step_labels`: for each call in the order of `messages`, what it was worth and why.",
+    "step_labels": "With `verify.step_labels`: what each call of `messages` was worth, and why; `mask_steps` reads it.",
     "rubric": "Criteria of the task: what each says, its weight, whether it was met, and why it does not count if so.",
     "verdict": "Outcome, every check with its result, rewards by name.",
     "initial_state": "Hash of the state before the first call.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trajsmith.export.atomic_folder import TASK_FILES, AtomicFolder
 from trajsmith.export.columns import Columns, RowEncoder, build_features
+from trajsmith.export.manifest import ENVELOPE, MANIFEST
 from trajsmith.export.shards import FilesOfSplits, RowFiles
 from trajsmith.export.splits import SPLITS
 from trajsmith.records import InputError, JsonObject, RunError
@@ -23,6 +24,8 @@ FILES = (
         "README.md",
         "config.yaml",
         "plots/*.svg",
+        MANIFEST,
+        ENVELOPE,
         *(f"{run}/{file}" for run in ("run", ".run.part") for file in TASK_FILES),
     ),
 )

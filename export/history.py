@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
-from trajsmith.records import JsonObject
+from trajsmith.records import JsonObject, RecordDropped
 
 Messages = list[JsonObject]
+UNLEARNT_LABELS = frozenset({"redundant", "harmful"})
+"""Labels of calls that a model must not imitate."""
 
 META: dict[str, str] = {
     "id": "string", "task_id": "string", "trajectory_id": "string", "environment": "string", "variant": "string",
@@ -64,6 +66,19 @@ def cut_row(row: JsonObject, number: int, of: int, span: tuple[int, int], window
         "of": of,
         "left_out": start - len(prompt),
     }
+
+
+def find_unlearnt_messages(row: JsonObject) -> list[int]:
+    """Find the messages of a row that make a call labelled redundant or harmful.
+
+    Raises:
+        RecordDropped: Its calls have no labels.
+    """
+    calls = [index for index, message in enumerate(row["messages"]) for _ in message.get("tool_calls") or ()]
+    labels = [step["label"] for step in row.get("step_labels") or ()]
+    if len(labels) != len(calls):
+        raise RecordDropped("no_step_labels", f"{len(calls)} calls, {len(labels)} labels")
+    return sorted({index for index, label in zip(calls, labels, strict=True) if label in UNLEARNT_LABELS})
 
 
 def build_row_metadata(row: JsonObject, id: str) -> JsonObject:

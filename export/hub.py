@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from trajsmith.export.manifest import ENVELOPE, MANIFEST, list_files
 from trajsmith.records import InputError, RunError, find_secret, known_secrets, to_one_line
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ _log = logging.getLogger(__name__)
 
 FILES_PER_COMMIT = 20
 CARD = "README.md"
+LAST = frozenset({CARD, MANIFEST, ENVELOPE})
+"""Files that speak of all others: they are uploaded when those are there."""
 TASKS_OF_DATASET = "run"
 """Folder of a dataset that holds its tasks as a run."""
+OWN_FOLDERS = ("data/", f"{TASKS_OF_DATASET}/")
 READ = 1 << 20
 BINARY = frozenset({".safetensors", ".png", ".bin", ".pt"})
 """Files without texts."""
@@ -41,7 +45,7 @@ class PushPlan:
     same: tuple[str, ...]
     """Files that are there already, from an earlier or an interrupted push."""
     delete: tuple[str, ...]
-    """Files of data and tasks of an older push that are not part of this one."""
+    """Files of data and tasks, and manifests, of an older push that are not part of this one."""
 
     @property
     def size(self) -> int:
@@ -76,7 +80,7 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> PushPlan:
     """
     from huggingface_hub.utils._validators import validate_repo_id
 
-    kind, names = detect_repo_kind(folder), sorted(_files(folder), key=lambda name: (name == CARD, name))
+    kind, names = detect_repo_kind(folder), sorted(list_files(folder), key=lambda name: (name in LAST, name))
     _check_name(repo)
     for name in names:
         _refuse_secrets(folder / name, kind)
@@ -84,9 +88,8 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> PushPlan:
         validate_repo_id(repo)
         there = {} if api is None else _remote_files(repo, kind, api)
     same = tuple(name for name in names if name in there and _equal(folder / name, there[name]))
-    old = tuple(
-        sorted(name for name in there if name.startswith(("data/", f"{TASKS_OF_DATASET}/")) and name not in names)
-    )
+    ours = (name for name in there if name.startswith(OWN_FOLDERS) or name in (MANIFEST, ENVELOPE))
+    old = tuple(sorted(name for name in ours if name not in names))
     upload = tuple(name for name in names if name not in same)
     return PushPlan(repo, kind, folder, upload, same, old if kind == "dataset" else ())
 
@@ -178,14 +181,6 @@ def _check_name(repo: str) -> None:
     """The client checks the letters; a name without owner would go to whoever the token belongs to."""
     if repo.count("/") != 1:
         raise InputError(f"{repo!r}: write the repository as owner/name, for example me/{repo.rpartition('/')[2]}")
-
-
-def _files(folder: Path) -> Iterator[str]:
-    """Names of the files to push, hidden ones left out."""
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if path.is_file() and not any(part.startswith(".") for part in name.parts):
-            yield name.as_posix()
 
 
 def _refuse_secrets(path: Path, kind: Kind) -> None:

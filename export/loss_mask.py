@@ -99,8 +99,13 @@ class MaskPreview:
         self.max_length = max_length
         self.template = training_template(tokenizer)
 
-    def inspect_row(self, row: JsonObject, id: str) -> MaskedRow:
+    def inspect_row(self, row: JsonObject, id: str, unlearnt: Sequence[int] = ()) -> MaskedRow:
         """Return tokens and loss mask of one row.
+
+        Args:
+            row: Messages, or prompt and completion, with tools.
+            id: Its name, for errors.
+            unlearnt: Positions of messages that stay context.
 
         Raises:
             RecordDropped: Training would damage the row; the reason says how.
@@ -114,6 +119,10 @@ class MaskPreview:
         if learnt_from:
             start = len(self._ids(messages[:learnt_from], tools, generation=True))
             mask = [0] * start + mask[start:]
+        for index in unlearnt:
+            start = len(self._ids(messages[:index], tools, generation=True))
+            stop = len(self._ids(messages[: index + 1], tools, generation=False))
+            mask[start:stop] = [0] * (stop - start)
         if not any(mask):
             raise RecordDropped("nothing_in_loss", "the template marks no token of the row as the assistant's")
         self._check_prefixes(messages, tools, whole, learnt_from)

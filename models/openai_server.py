@@ -60,12 +60,11 @@ class OpenAIProvider:
     @cached_property
     def client(self) -> "AsyncOpenAI":
         """The client; its own repeating is off."""
-        import httpx2
-        from openai import AsyncOpenAI, DefaultAioHttpClient
+        from openai import AsyncOpenAI, DefaultAioHttpClient, Timeout
 
         self._opened = True
         seconds = self.settings.timeout
-        waits = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None)
+        waits = Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None)
         http = DefaultAioHttpClient(timeout=waits)
         return AsyncOpenAI(
             api_key=self._key, base_url=self.settings.base_url, max_retries=0, timeout=waits, http_client=http
@@ -159,12 +158,11 @@ class OpenAIProvider:
 
     async def check(self) -> bool:
         """Ask for the list of models. A server that has no such list is left to the first request."""
-        import httpx2
         from openai import APIConnectionError, APIStatusError
 
         try:
             async with timeout(CHECK_SECONDS):
-                answer = await self.client.get("/models", cast_to=httpx2.Response)
+                answer = await self.client.models.with_raw_response.list()
         except TimeoutError:
             raise InputError(f"{self.where}: no answer within {CHECK_SECONDS:g} s; is base_url right?") from None
         except APIStatusError as error:

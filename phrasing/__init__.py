@@ -13,7 +13,7 @@ from trajsmith.phrasing.confirmation import (
 from trajsmith.phrasing.day_shift import shift_within_calendar
 from trajsmith.phrasing.dialogue_variety import DialogueVariety
 from trajsmith.phrasing.languages import LANGUAGE_CODES, LanguageCode, get_language, set_language, use_language
-from trajsmith.phrasing.list_layout import join_items, join_paragraphs, lay_out_items
+from trajsmith.phrasing.list_layout import LEAST_ITEMS, join_items, join_paragraphs, lay_out_items
 from trajsmith.phrasing.phrasebook import (
     EntityPhrases,
     ParameterPhrases,
@@ -51,6 +51,7 @@ from trajsmith.phrasing.value_formatting import (
     list_value_forms,
     parse_datetime,
     shift_date,
+    shorten_values,
 )
 from trajsmith.phrasing.voices import (
     AgentVoice,
@@ -81,6 +82,7 @@ from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 __all__ = [
     "DECLINES",
     "LANGUAGE_CODES",
+    "LEAST_ITEMS",
     "AgentVoice",
     "BatchRequest",
     "DialogueVariety",
@@ -154,6 +156,7 @@ __all__ = [
     "set_language",
     "shift_date",
     "shift_within_calendar",
+    "shorten_values",
     "singularize",
     "split_identifier",
     "stem",

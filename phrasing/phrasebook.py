@@ -130,6 +130,8 @@ class Phrasebook(FrozenModel):
     accounts, cards and payees"."""
     name_from: tuple[str, ...] = ()
     """State paths of the names of people that the user may be, for example "customers.*.name"."""
+    introductions: bool = True
+    """Users say who they are; nobody does to the assistant of their own calendar or home."""
     tools: dict[str, ToolPhrases] = {}
     parameters: dict[str, ParameterPhrases] = {}
     """By parameter name, or by "tool.parameter" where one tool needs its own words."""

@@ -63,9 +63,6 @@ class Refusals(FrozenModel):
     left_out_reason_rule: tuple[str, ...] = Field(min_length=1)
     left_out_reasons: tuple[str, ...] = Field(min_length=1)
     """As `left_out_reason`, of `{count}` things that the reasons name."""
-    left_again: tuple[str, ...] = Field(min_length=1)
-    """As `left_out_rule` at the end, where it was said before."""
-    left_again_reason: tuple[str, ...] = Field(min_length=1)
     offers: tuple[str, ...] = Field(min_length=1)
     """Questions whether to do something else; `{}` is a verb phrase."""
     tries: tuple[str, ...] = Field(min_length=1)

@@ -61,6 +61,8 @@ VALUE_FILTERS: dict[str, Callable[..., Any]] = {
     "time": value_formatting.format_time,
     "weekday": value_formatting.format_weekday,
     "human": value_formatting.humanize,
+    "small": lambda text: get_language().grammar.lower_first(str(text)),
+    "duration": value_formatting.format_minutes,
     "words": value_formatting.join_words,
     "yesno": value_formatting.format_yes_no,
     "nom": lambda phrase: get_language().grammar.to_nominative(str(phrase)),

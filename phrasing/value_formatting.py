@@ -78,6 +78,11 @@ def format_money(value: Any) -> str:
     return get_language().grammar.format_money(value)
 
 
+def format_minutes(value: Any) -> str:
+    """Format a number of minutes as people say it: half an hour, two hours, 45 minutes."""
+    return get_language().grammar.format_minutes(value)
+
+
 def humanize(value: Any) -> str:
     """Convert snake_case to words."""
     return _SPACES.sub(" ", str(value)).strip()
@@ -226,3 +231,9 @@ def find_clock_date(state: dict[str, Any]) -> date:
 def drop_near_years(text: str, now: date) -> str:
     """Dates within half a year of now without their year, as people say them."""
     return get_language().grammar.drop_near_years(text, now)
+
+
+def shorten_values(text: str, now: date) -> str:
+    """Return a message of a user with dates and amounts as people type them: near dates without their year, and whole
+    amounts without pence."""
+    return get_language().grammar.drop_zero_pence(drop_near_years(text, now))

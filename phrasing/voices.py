@@ -57,6 +57,8 @@ class UserVoice(FrozenModel):
     greetings: tuple[str, ...] = Field(min_length=1)
     introductions: tuple[str, ...] = Field(min_length=1)
     """How the user says their name."""
+    openers: tuple[str, ...] = ()
+    """Frames of the first request of a dialogue, beside `wants`: nobody goes on in so many words."""
     wants: tuple[str, ...] = Field(min_length=1)
     """Frames of the first request of a message."""
     further: tuple[str, ...] = Field(min_length=1)
@@ -186,7 +188,7 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
         exact: Values and names that keep their capital: "Right, Gantry Planner is slow".
         small: It goes on in lower case whatever the opening ends with: "And ...".
     """
-    if (opening.endswith((",", ":")) or _REACTION.match(opening)) and _REACTION.match(text):
+    if _REACTION.match(text) and opening and not _GREETING.match(opening):
         return text
     if opening.endswith(",") and _SETBACK.match(text) and not _GREETING.match(opening):
         return text

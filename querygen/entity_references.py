@@ -136,12 +136,12 @@ class ReferenceTracker:
                     continue
                 names = [str(self.known[key].value) for key in picks if self.known[key].how == "equals"]
                 owner, keys = self.refer(parameter, value, origin, held)
-                owner = _leave_out_name(owner, phrase)
+                owner, rows = _leave_out_name(owner, phrase), self._list_rows(origin)
+                holding = [row for row in rows if _is_named_by(str([*row.values()]), phrase)]
+                if len(holding) == 1 and holding[0].get(parameter) == value:  # nobody says from which order it is
+                    spoken_keys += keys
+                    continue
                 if _is_named_by(owner, phrase):  # "the Lamp from my order for the Lamp"
-                    rows = self._list_rows(origin)
-                    if sum(_is_named_by(str([*row.values()]), phrase) for row in rows) < 2:
-                        spoken_keys += keys
-                        continue
                     others = self._describe_by_row(parameter, value, rows)
                     owner = next((other for other in others if not _is_named_by(other, phrase)), owner)
                 slot = {"owner": owner}

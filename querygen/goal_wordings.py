@@ -8,6 +8,8 @@ from trajsmith.phrasing import Question, ScenarioStep, Wording, get_language, li
 from trajsmith.querygen.questions import AskableQuestion, list_askable_questions
 from trajsmith.records import FromUser, GoldCall
 
+ASKS = 0.45
+"""Probability that a wish is said by a verb phrase in a frame of the user's voice, where there are sentences, too."""
 FULL = 0.97
 """Probability that a wish is said in a sentence that names all that has not been said, where there is one."""
 
@@ -117,4 +119,4 @@ class GoalWordings:
 
     def _order_kinds(self, ask: Sequence[str], say: Sequence[str]) -> list[str]:
         kinds = ["ask"] * bool(ask) + ["say"] * bool(say)
-        return kinds if len(kinds) < 2 or self.rng.random() < 0.65 else kinds[::-1]
+        return kinds if len(kinds) < 2 or self.rng.random() < ASKS else kinds[::-1]

@@ -14,13 +14,13 @@ from trajsmith.phrasing import (
     capitalize_first,
     draw_pattern,
     draw_user_voice,
-    drop_near_years,
     fill_pattern,
     find_clock_date,
     get_language,
     get_user_voice,
     join_opening,
     pick_text,
+    shorten_values,
 )
 from trajsmith.records import GoldCall, JsonObject, Persona, UserFact
 
@@ -45,11 +45,11 @@ def make_persona(
     return persona, scenario or f"{name}, {persona.role}, has a few things to get done."
 
 
-def draw_greeting(persona: Persona, state: JsonObject, rng: random.Random) -> str:
+def draw_greeting(persona: Persona, state: JsonObject, rng: random.Random, phrasebook: Phrasebook) -> str:
     """A greeting that fits the environment's clock, with or without a name."""
     voice = get_user_voice(persona.style)
     greeting = draw_pattern(voice.greetings, rng).replace("<daypart>", _name_daypart(find_clock_date(state)))
-    if rng.random() < 0.6:
+    if rng.random() < 0.6 or not phrasebook.introductions:
         return greeting
     introduction = fill_pattern(
         voice.introductions, persona.name if rng.random() < 0.5 else persona.name.split()[0], rng
@@ -117,7 +117,7 @@ def render_query(
     names = [fact.value for fact in facts if isinstance(fact.value, str)]
     parts = _QUOTED.split(join_opening(opening, text, names))
     parts[::2] = [_SENTENCE_START.sub(lambda match: match[0].capitalize(), part) for part in parts[::2]]
-    return render_message(drop_near_years("".join(parts), now), persona, facts, rng, slipped)
+    return render_message(shorten_values("".join(parts), now), persona, facts, rng, slipped)
 
 
 def render_message(

@@ -45,6 +45,12 @@ _LINKED = re.compile(
     r"(?:And|Also|Then|Next|Oh|After|Afterwards|Once|While|Now|Besides|Another|One more|In addition)\b"
 )
 """Beginnings of sentences that go on from the one before."""
+_TAIL = re.compile(r"\{\}.*\w")
+"""A frame that goes on after the wish: "could you {}, please?"."""
+_CLAUSE = re.compile(r"[,:]|\b(?:because|since|as|that|which|who|if|so)\b")
+"""Parts of a wish after which nobody adds a word."""
+SHORT = 8
+"""Words of a wish after which people may add "please"."""
 _ADDED = re.compile(r"\b(?:too|as well|also)\b", re.IGNORECASE)
 """Words that link a wish to the one before: one such word is enough."""
 
@@ -327,7 +333,11 @@ class RequestWriter:
         return capitalize_first(join_opening(link.removesuffix("{}").strip(), sentence, names, small=True))
 
     def _want(self, phrase: str, number: int) -> str:
-        frames = self.voice.wants if number == 0 or _ADDED.search(phrase) else self.voice.further
+        frames: Sequence[str] = self.voice.wants if number == 0 or _ADDED.search(phrase) else self.voice.further
+        if not self.frames and number == 0:
+            frames = (*self.voice.openers, *frames)
+        if len(phrase.split()) > SHORT or _CLAUSE.search(phrase):
+            frames = [frame for frame in frames if not _TAIL.search(frame)] or frames
         wish = get_language().grammar.ask_for_oneself(fill_pattern(frames, phrase, self.rng, self.frames))
         return capitalize_first(wish)
 

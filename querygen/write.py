@@ -274,7 +274,7 @@ class TaskWriter:
             opening = (
                 draw_turn_opening(persona, outcome, rng, writer.frames, trouble)
                 if start
-                else draw_greeting(persona, state, rng)
+                else draw_greeting(persona, state, rng, self.wording.phrasebook)
             )
             known.update((key, fact) for key, fact in writer.row_facts.items() if key not in known)
             keys = dict.fromkeys(key for call in grounded.calls[start:stop] for key in list_needed_keys(call))

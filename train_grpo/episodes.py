@@ -1,7 +1,7 @@
 """Source of the episodes of a training: which tasks are played, in which environments, and how."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from trajsmith.records import JsonObject, Message, Task, ToolSpec, ToolStyle, Tr
 from trajsmith.train_grpo.loop import build_template_row
 from trajsmith.train_grpo.rollouts import Rollout
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, render_system_prompt
+from trajsmith.verify import VerifySettings
+from trajsmith.verify.rewards import STEP_REWARDS
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -55,6 +57,7 @@ class EpisodeSource:
         strict_format: End an episode also at a call that the schema refuses.
         users: Who plays the user.
         tools: How the tools are shown.
+        rewards: Rewards that the episodes are for; those of single calls need labels, which take runs of their own.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class EpisodeSource:
         strict_format: bool = False,
         users: UserFactory = build_scripted_user,
         tools: ToolStyle = "full",
+        rewards: Collection[str] = (),
     ) -> None:
         self.tasks = {task.id: task for task in tasks}
         self.grounds = grounds
@@ -74,12 +78,16 @@ class EpisodeSource:
         self.strict_format = strict_format
         self.users = users
         self.style: ToolStyle = tools
+        self.labels_steps = not STEP_REWARDS.isdisjoint(rewards)
 
     def open_episode(self, task_id: str) -> Rollout:
         """Return a new episode of a task, not started."""
         task = self.tasks[task_id]
         name = task.environments[0]
-        return Rollout(task, self.grounds[name], self.play, self._validators.get(name), self.users)
+        ground = self.grounds[name]
+        if self.labels_steps:
+            ground = replace(ground, verify=VerifySettings(step_labels=True))
+        return Rollout(task, ground, self.play, self._validators.get(name), self.users)
 
     def list_shown_tools(self, task: Task) -> tuple[ToolSpec, ...]:
         """Return the tools that a task shows, in their order."""

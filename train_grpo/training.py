@@ -109,7 +109,7 @@ def build_trainer(
     play = PlaySettings(max_steps=config.max_steps)
     restrict_logits_to_loss_tokens()
     style = config.tools or read_checkpoint_info(config.model).tools
-    episodes = EpisodeSource(tasks, grounds, background, play, config.strict_format, users, style)
+    episodes = EpisodeSource(tasks, grounds, background, play, config.strict_format, users, style, (config.reward,))
     return GRPOTrainer(
         model=open_training_model(config.model),
         args=arguments,

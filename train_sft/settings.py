@@ -88,6 +88,9 @@ class SftConfig(FrozenModel):
     out: Path
     """Folder of the finished model; checkpoints lie in its `checkpoints`."""
     history: HistorySettings = HistorySettings()
+    mask_steps: bool = False
+    """Leave messages out of the loss that make a call labelled redundant or harmful; they stay context. The runs need
+    `verify: {step_labels: true, prune: false}`."""
     tools: ToolStyle | None = None
     """How tools are shown: `full` schemas, or `compact`; None is as the model was trained before, else full. It is
     noted beside the finished model, and evaluation and later trainings take it from there."""

@@ -1,18 +1,16 @@
 """`trajsmith sft`: rows become what TRL's `SFTTrainer` takes, it trains, and the model is saved with its templates."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from trajsmith.export.formats.per_step import WINDOW
-from trajsmith.export.history import cut_row, find_assistant_messages, split_rounds
-from trajsmith.export.loss_mask import MaskedRow, MaskPreview, read_tools
+from trajsmith.export.loss_mask import MaskedRow, MaskPreview
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
-from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, render_tools
+from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle
 from trajsmith.train_sft.checkpoint import (
     find_newest_checkpoint,
     open_training_model,
@@ -31,7 +29,7 @@ from trajsmith.train_sft.libraries import (
 )
 from trajsmith.train_sft.mixing import leave_out_calls, mix_rows
 from trajsmith.train_sft.scratch import create_model, train_tokenizer
-from trajsmith.train_sft.settings import DpoConfig, FreezeSettings, HistorySettings, SftConfig, ValidationSettings
+from trajsmith.train_sft.settings import DpoConfig, FreezeSettings, SftConfig, ValidationSettings
 from trajsmith.train_sft.shared_prefix import (
     LabelledRow,
     build_label,
@@ -40,6 +38,7 @@ from trajsmith.train_sft.shared_prefix import (
     collate_tree,
     share_tools,
 )
+from trajsmith.train_sft.training_units import TrainingUnit, split_masked_units, split_training_units
 from trajsmith.train_sft.tree_attention import use_tree_attention
 
 MAX_REFUSED_SHARE = 0.5
@@ -55,6 +54,8 @@ class TrainingPlan:
     longest: int = 0
     trained: int = 0
     """Tokens in the loss."""
+    masked_messages: int = 0
+    """Messages of the assistant that stay context for their calls, with `mask_steps`."""
     empty_think_blocks: int = 0
     """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
@@ -120,31 +121,6 @@ def read_validation_rows(folder: Path, settings: ValidationSettings) -> list[Jso
     return read_rows(folder, settings.split)[: settings.rows]
 
 
-def split_training_units(
-    rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full"
-) -> Iterator[JsonObject]:
-    """Split rows into training units: whole, turns, or steps with their history, and render their tools."""
-    for row in rows:
-        row = {**row, "tools": render_tools(read_tools(row["tools"], str(row.get("id", ""))), tools)}
-        if history.unit == "whole":
-            yield {"messages": row["messages"], "tools": row["tools"]}
-            continue
-        spans = split_rounds(row["messages"])
-        window = history.window
-        if history.unit == "per_step":
-            spans = [(start, start + 1) for start in find_assistant_messages(row["messages"])]
-            window = window or WINDOW
-        for number, span in enumerate(spans, 1):
-            cut = cut_row(
-                {"id": "", "task_id": "", "environment": "", "variant": "", "language": "", **row},
-                number,
-                len(spans),
-                span,
-                window,
-            )
-            yield {"prompt": cut["prompt"], "completion": cut["completion"], "tools": cut["tools"]}
-
-
 def choose_tool_style(config: SftConfig) -> ToolStyle:
     """Return how tools are shown: as configured, else as the model was trained before."""
     return config.tools or (read_checkpoint_info(config.model).tools if config.model else "full")
@@ -156,15 +132,23 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
     Raises:
         InputError: So many rows are refused that something is set wrong.
     """
-    preview, plan = MaskPreview(tokenizer, config.max_length), TrainingPlan()
-    for number, row in enumerate(split_training_units(rows, config.history, choose_tool_style(config))):
+    preview, plan, style = MaskPreview(tokenizer, config.max_length), TrainingPlan(), choose_tool_style(config)
+    units: Iterable[TrainingUnit | RecordDropped]
+    if config.mask_steps:
+        units = split_masked_units(rows, config.history, style)
+    else:
+        units = map(TrainingUnit, split_training_units(rows, config.history, style))
+    for number, unit in enumerate(units):
         try:
-            masked = preview.inspect_row(row, str(number))
+            if isinstance(unit, RecordDropped):
+                raise unit
+            masked = preview.inspect_row(unit.row, str(number), unit.unlearnt)
         except RecordDropped as dropped:
             plan.refused[dropped.reason] += 1
             continue
-        plan.rows.append(row)
-        if config.share_prefix:
+        plan.rows.append(unit.row)
+        plan.masked_messages += len(unit.unlearnt)
+        if config.share_prefix or config.mask_steps:
             plan.labelled.append(build_label(masked.ids, masked.mask, config.max_length))
         plan.example = plan.example or masked
         plan.tokens += masked.tokens
@@ -173,6 +157,11 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
         plan.longest = max(plan.longest, masked.tokens)
     if plan.refused.total() > MAX_REFUSED_SHARE * (plan.refused.total() + len(plan.rows)):
         why, number = plan.refused.most_common(1)[0]
+        if why == "no_step_labels":
+            raise InputError(
+                f"mask_steps: {number} rows have no step labels: make the run with verify: {{step_labels: true, "
+                "prune: false}"
+            )
         raise InputError(f"{number} rows cannot be learnt from ({why}): look at them with `trajsmith export --preview`")
     return plan
 
@@ -231,7 +220,7 @@ def check_settings(config: SftConfig) -> Any:
         output_dir=str(config.out / "checkpoints"),
         report_to=list(config.report_to) or "none",
         max_length=config.max_length,
-        assistant_only_loss=not config.share_prefix,
+        assistant_only_loss=not (config.share_prefix or config.mask_steps),
     )
     if config.share_prefix and arguments.n_gpu > 1:
         raise InputError(
@@ -290,6 +279,8 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     if config.share_prefix:
         use_tree_attention(model, config.model or "scratch")
         data = build_tree_datasets(plan, read_batch_size(config))
+    elif config.mask_steps:
+        data = build_token_datasets(plan)
     else:
         data = build_datasets(plan.rows, plan.validation)
     data |= {"model": model, "args": arguments, "processing_class": tokenizer}
@@ -305,6 +296,20 @@ def build_datasets(rows: list[JsonObject], validation: list[JsonObject]) -> dict
     return {
         "train_dataset": Dataset.from_list(rows, features=columns),
         "eval_dataset": Dataset.from_list(validation, features=columns) if validation else None,
+    }
+
+
+def build_token_datasets(plan: TrainingPlan) -> dict[str, Any]:
+    """Build the same of tokens with labels, where the template alone does not say what is learnt."""
+    from datasets import Dataset
+
+    train, measured = (
+        [{"input_ids": list(row.ids), "labels": list(row.labels)} for row in rows]
+        for rows in (plan.labelled, plan.validation_labelled)
+    )
+    return {
+        "train_dataset": Dataset.from_list(train),
+        "eval_dataset": Dataset.from_list(measured) if measured else None,
     }
 
 
@@ -358,6 +363,7 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
         "rows": len(plan.rows),
         "tokens": plan.tokens,
         "tokens_in_loss": plan.trained,
+        "masked_messages": plan.masked_messages,
         "data": plan.sources,
         "settings": config.model_dump(mode="json", exclude={"dataset", "datasets", "out", "report_to", "model"}),
     }

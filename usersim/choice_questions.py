@@ -7,8 +7,10 @@ from typing import Any
 
 from trajsmith.grounding import find_values, get_state, get_value
 from trajsmith.phrasing import (
+    LEAST_ITEMS,
     AgentVoice,
     Wording,
+    capitalize_first,
     draw_pattern,
     find_row_template,
     format_value,
@@ -21,7 +23,7 @@ from trajsmith.phrasing import (
     render_phrase,
 )
 from trajsmith.records import JsonValue, Selector
-from trajsmith.usersim.confirmation_questions import ConfirmationWriter
+from trajsmith.usersim.confirmation_questions import LINE, ConfirmationWriter
 
 _DETERMINER = re.compile(r"^(?:my|our|the|a|an|mein\w*|unser\w*|d(?:er|ie|as|en|em)) ", re.IGNORECASE)
 LONGEST_CHOICE = 5
@@ -53,8 +55,14 @@ class ChoiceWriter:
         if len(rows) > LONGEST_CHOICE:
             return get_language().agent.which_of_many.format(count=len(rows), plural=plural, which=plain)
         names = self._name_rows(parameter, rows, selector)
+        stacked = len(names) >= LEAST_ITEMS and sum(map(len, names)) > LINE
         detailed = any("," in name for name in names)
-        frames = [frame for frame in self.voice.chooses if "{rows}" in frame] if detailed else []
+        frames = [frame for frame in self.voice.chooses if "{rows}" in frame] if detailed or stacked else []
+        if stacked and frames:
+            lead, _, question = draw_pattern(frames, self.rng).partition("{rows}")
+            items = "\n".join(f"- {capitalize_first(_DETERMINER.sub('', name))}" for name in names)
+            lead = lead.rstrip().format(count=len(rows), noun=entity.noun, plural=plural)
+            return f"{lead}\n{items}\n\n{question.lstrip('. ')}".rstrip()
         question = draw_pattern(frames or self.voice.chooses, self.rng).format(
             count=len(rows),
             noun=entity.noun,

@@ -9,6 +9,7 @@ from typing import Any
 
 from trajsmith.grounding import is_identifier
 from trajsmith.phrasing import (
+    LEAST_ITEMS,
     AgentVoice,
     Wording,
     capitalize_first,
@@ -28,6 +29,9 @@ from trajsmith.phrasing import (
 from trajsmith.phrasing.phrasebook import EntityPhrases
 from trajsmith.records import FromOutput, GoldCall
 from trajsmith.usersim.batch_texts import join_names, put_names
+
+LINE = 110
+"""Letters of several names that stand in one sentence; longer ones are lines below it."""
 
 
 @dataclass(frozen=True)
@@ -137,12 +141,14 @@ class ConfirmationWriter:
         if action is None:
             return self.write(calls)
         (action,), remarks = _split_remarks([action], [])
-        if names:
+        stacked = len(names) >= LEAST_ITEMS and sum(map(len, names)) > LINE
+        if names and not stacked:
             entity = self.wording.entity(self.find_differing(calls))
             action = put_names(action, join_names(names, entity), entity)
         notes = [] if remarks else self._find_consequence(call, identified, action)
         question = fill_pattern(self.voice.confirms, action, self.rng, self.used)
-        return " ".join([_add_remarks(question, remarks), *notes])
+        text = " ".join([_add_remarks(question, remarks), *notes])
+        return "\n".join([text, *(f"- {capitalize_first(name)}" for name in names)]) if stacked else text
 
     def _add_details(
         self, names: list[str], template: str, calls: Sequence[tuple[GoldCall, IdentifiedRows]]

@@ -90,7 +90,7 @@ class PartialBatchAgent(VariantAgent):
 
     def _answer_batch(self) -> str:
         text = super()._answer_batch()
-        if self.turn != self.twist.turn:
+        if self.turn != self.twist.turn or self.has_told:
             return text
         between = "\n\n" if "\n" in text else " "
         return f"{text}{between}{self._describe_left_out()}"
@@ -113,18 +113,27 @@ class PartialBatchAgent(VariantAgent):
         sentences = []
         telling = [because for because, names in reasons.items() if not names]
         if len(telling) > 1:  # one sentence for all things that their reasons name
-            reasons = {"; ".join(telling): [], **{because: names for because, names in reasons.items() if names}}
+            reasons = {_join_reasons(telling): [], **{because: names for because, names in reasons.items() if names}}
         several = len(telling) > 1
         for reason, names in reasons.items():
-            because = reason.partition("; ")[0] if self.has_told and names else reason  # the rule was told before
-            if self.has_told:
-                patterns = refusals.left_again if names else refusals.left_again_reason
-            elif self.twist.visible:
+            if self.twist.visible:
                 patterns = refusals.left_out_rule if names else refusals.left_out_reason_rule
             else:
                 patterns = refusals.left_out if names else refusals.left_out_reason
             if several and not names:
                 patterns = refusals.left_out_reasons
             text = draw_pattern(patterns, self.rng, self.frames).replace("{count}", str(len(telling)))
-            sentences.append(capitalize_first(text.replace("{name}", join_words(names)).replace("{}", because)))
+            reason = ". ".join(
+                capitalize_first(part) if number else part for number, part in enumerate(reason.split("; "))
+            )
+            sentences.append(capitalize_first(text.replace("{name}", join_words(names)).replace("{}", reason)))
         return " ".join(sentences)
+
+
+def _join_reasons(reasons: Sequence[str]) -> str:
+    """Join reasons to one clause; the rule that all of them end with is said once."""
+    parts = [reason.partition("; ") for reason in reasons]
+    rules = dict.fromkeys(rule for _, _, rule in parts)
+    if len(rules) > 1 or "" in rules:
+        return "; ".join(reasons)
+    return f"{join_words([fact for fact, _, _ in parts])}; {next(iter(rules))}"

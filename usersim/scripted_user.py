@@ -11,7 +11,6 @@ from trajsmith.phrasing import (
     apply_surface,
     capitalize_first,
     draw_pattern,
-    drop_near_years,
     fill_pattern,
     format_value,
     get_language,
@@ -19,6 +18,7 @@ from trajsmith.phrasing import (
     is_value_mentioned,
     join_opening,
     pick_text,
+    shorten_values,
 )
 from trajsmith.phrasing.question_detection import (
     find_questions,
@@ -87,7 +87,7 @@ class ScriptedUser:
         sentences = [self._tell(entry) for entry in entries]
         exact = [str(entry.value) for entry in entries if isinstance(entry.value, str) and entry.value]
         text = join_opening(draw_pattern(self.voice.leads, self.rng), " ".join(sentences), exact)
-        return UserAct(self._type(drop_near_years(text, self.now)))
+        return UserAct(self._type(shorten_values(text, self.now)))
 
     def _type(self, text: str) -> str:
         """A message as this user types it, with every value letter by letter."""

@@ -15,7 +15,6 @@ from trajsmith.phrasing import (
     capitalize_first,
     draw_agent_voice,
     draw_pattern,
-    drop_near_years,
     format_value,
     get_language,
     is_fact_answered,
@@ -27,6 +26,7 @@ from trajsmith.phrasing import (
     parse_datetime,
     pick_text,
     render_refusal,
+    shorten_values,
 )
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
 from trajsmith.records import (
@@ -144,7 +144,7 @@ class VariantAgent(ScriptedAgent):
         act = self._name_act(forbidden) if reports and forbidden else ""
         by_tools = self.twist.hidden or not self.twist.tool
         refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools, self.twist.hidden)
-        text = join_paragraphs((*reports, refusal))
+        text = join_paragraphs((*reports, get_language().grammar.say_place_once(refusal)))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
@@ -355,7 +355,7 @@ class VariantAgent(ScriptedAgent):
         if self.twist.act != "batch" or not self._is_perturbed(group[0]):
             return super()._narration(group, answered)
         again = group[0] > 0 and self.calls[group[0] - 1].tool == self.twist.tool
-        return "" if again else self.rng.choice(GO_THROUGH)
+        return "" if again else self.rng.choice(GO_THROUGH[self.calls[group[0]].effect])
 
     def _ask_for_yes(self, call: GoldCall) -> str:
         writer = ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
@@ -386,7 +386,7 @@ class VariantUser(ScriptedUser):
             if self.twist.first is not None and not self.changed and (keys or self._comes_back(act)):
                 self.changed = True
                 correction = self._correction(self.known[self.twist.first.key])
-                return UserAct(self._type(drop_near_years(self.rng.choice(CHANGED).format(correction), self.now)))
+                return UserAct(self._type(shorten_values(self.rng.choice(CHANGED).format(correction), self.now)))
         return await super().reply(messages, act)
 
     def _asked(self, act: AgentAct) -> Sequence[str]:

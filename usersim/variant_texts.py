@@ -38,7 +38,10 @@ ALL_DONE = (
     "All of them are done:",
 )
 ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
-GO_THROUGH = ("I'll go through them now.", "One moment, I'll do them all.", "", "")
+GO_THROUGH = {
+    "write": ("I'll go through them now.", "One moment, I'll do them all.", "", ""),
+    "read": ("I'll go through them one by one.", "One moment, I'll look at each of them.", "", ""),
+}
 
 NEXT_PAGE = (
     "I haven't found it yet; let me look at the next page.",

@@ -1,14 +1,14 @@
 """Settings of verification."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, field_validator
+from pydantic import AfterValidator, field_validator, model_validator
 
 from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.records import FrozenModel, InstalledCheck, JsonObject
 from trajsmith.verify.checks import CHECKS, KINDS
 from trajsmith.verify.code_checks import CHECK_SANDBOX
-from trajsmith.verify.rewards import RewardSettings
+from trajsmith.verify.rewards import STEP_REWARDS, RewardSettings
 
 
 class ImportedSettings(FrozenModel):
@@ -52,6 +52,12 @@ class VerifySettings(FrozenModel):
             if name in KINDS:
                 raise ValueError(f"{name} is a kind of check that tasks hold: name an installed one")
         return checks
+
+    @model_validator(mode="after")
+    def _rewards_have_labels(self) -> Self:
+        if not self.step_labels and (named := STEP_REWARDS.intersection(self.rewards.names)):
+            raise ValueError(f"rewards.names: {min(named)} needs step_labels: true")
+        return self
 
     @property
     def installed(self) -> tuple[InstalledCheck, ...]:

@@ -177,6 +177,8 @@ async def verify_trajectory(
         if settings.step_labels:
             labels = await label_steps(trajectory, {call.event for call in gone}, needed, state, session)
             verdict = _update_verdict(verdict, step_labels=labels)
+            rewards = compute_rewards(build_evidence(task, trajectory, verdict), settings.rewards)
+            verdict = _update_verdict(verdict, rewards=rewards)
     return verdict
 
 
@@ -422,4 +424,5 @@ def build_evidence(task: Task, trajectory: Trajectory, verdict: Verdict) -> Rewa
         calls=len(trajectory.events),
         errors=[event.error for event in trajectory.events if event.actor == "assistant"],
         criteria=verdict.rubric,
+        step_labels=verdict.step_labels,
     )

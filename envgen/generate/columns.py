@@ -7,11 +7,12 @@ from typing import Any
 
 from trajsmith.envgen.generate.blueprint import ColumnKind, Scalar, TableColumn
 from trajsmith.envgen.generate.identifiers import to_identifier, to_words
+from trajsmith.environments import count_check_time
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
 from trajsmith.environments.adapters.openapi.value_generation import OmitValue, ValueContext, ValueGenerator
 from trajsmith.environments.adapters.openapi.vocabulary import NEUTRAL, SENTENCES
-from trajsmith.environments.schema_patterns import matches_pattern
+from trajsmith.environments.schema_patterns import LONGEST_PATTERN, matches_pattern
 from trajsmith.phrasing import singularize, with_article
 from trajsmith.records import JsonObject, derive_seed
 
@@ -180,10 +181,13 @@ def _is_usable_pattern(pattern: str) -> bool:
     """Return True if Pydantic's regex engine accepts the pattern."""
     from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-    try:
-        SchemaValidator(core_schema.str_schema(pattern=pattern))
-    except SchemaError:
+    if len(pattern) > LONGEST_PATTERN:
         return False
+    with count_check_time():
+        try:
+            SchemaValidator(core_schema.str_schema(pattern=pattern))
+        except SchemaError:
+            return False
     return True
 
 

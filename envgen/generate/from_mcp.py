@@ -15,6 +15,7 @@ from trajsmith.envgen.generate.columns import build_open_columns
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_tool_name
+from trajsmith.environments import limit_check_time
 from trajsmith.environments.tool_actors import find_tool_actor
 from trajsmith.phrasing import normalize_name, pluralize, word_set
 from trajsmith.records import InputError, JsonObject
@@ -60,10 +61,11 @@ def read_mcp(tool_list: ToolList) -> Blueprint:
         else:
             groups[means.noun].append(_Tool(raw, means))
     entities, operations = list[Entity](), list[ToolBlueprint]()
-    for noun, tools in groups.items():
-        reason = _EntityReader(noun, tools, 1000 * (1 + len(entities)), left_out).read(entities, operations)
-        if reason:
-            left_out += [SkippedItem(what=tool.name, reason=reason) for tool in tools]
+    with limit_check_time(tool_list.server):
+        for noun, tools in groups.items():
+            reason = _EntityReader(noun, tools, 1000 * (1 + len(entities)), left_out).read(entities, operations)
+            if reason:
+                left_out += [SkippedItem(what=tool.name, reason=reason) for tool in tools]
     if not operations:
         reasons = "; ".join(f"{one.what}: {one.reason}" for one in left_out[:3])
         raise InputError(f"{tool_list.server}: nothing usable: {reasons or 'it has no tools'}")

@@ -16,6 +16,7 @@ from trajsmith.envgen.generate.blueprint import (
 )
 from trajsmith.envgen.generate.columns import ColumnBuilder
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_noun
+from trajsmith.environments import limit_check_time
 from trajsmith.environments.adapters.openapi.document_reading import read_document
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument
 from trajsmith.environments.adapters.openapi.model_builder import BuildResult, ModelBuilder
@@ -52,12 +53,14 @@ def read_openapi(path: FilePath) -> Blueprint:
         InputError: It is none, or nothing of it can be played.
     """
     document_payload = build_payload(OpenApiSettings(spec=path))
-    try:
-        document = OpenApiDocument(read_document(document_payload["text"], path.name), path.name)
-        built = ModelBuilder(document).build(None, set())
-    except RecursionError as error:
-        raise InputError(f"{path}: nested too deeply") from error
-    return _BlueprintReader(document, built, str(document_payload["name"]), str(document_payload["text"])).blueprint()
+    with limit_check_time(str(path)):
+        try:
+            document = OpenApiDocument(read_document(document_payload["text"], path.name), path.name)
+            built = ModelBuilder(document).build(None, set())
+        except RecursionError as error:
+            raise InputError(f"{path}: nested too deeply") from error
+        name, text = str(document_payload["name"]), str(document_payload["text"])
+        return _BlueprintReader(document, built, name, text).blueprint()
 
 
 class _BlueprintReader:

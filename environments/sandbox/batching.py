@@ -1,7 +1,8 @@
 """Batched calls for callers that step many episodes at once (rollouts): one frame, and no task per call."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from trajsmith.environments.program_sessions import ProgramSession
 from trajsmith.environments.sandbox.codec import Reply
@@ -12,6 +13,7 @@ from trajsmith.records import EnvironmentFault, JsonObject
 
 BatchCall = tuple[Session, str, JsonObject]
 BatchOutcome = ToolResult | EnvironmentFault
+_Result = TypeVar("_Result")
 
 
 async def call_batch(calls: Sequence[BatchCall]) -> list[BatchOutcome]:
@@ -19,19 +21,23 @@ async def call_batch(calls: Sequence[BatchCall]) -> list[BatchOutcome]:
 
     Sessions of other kinds than sandboxed ones are called one by one, all at a time. Each session may be there once.
     """
+    if len(calls) == 1:
+        return [await _call_single(*calls[0])]
     outcomes: dict[int, BatchOutcome] = {}
     frames: dict[WorkerConnection, list[tuple[int, int]]] = {}
     for place, (session, _, _) in enumerate(calls):
         worker = _worker(session)
         if worker is not None:
             frames.setdefault(worker, []).append((place, session.begin_step()))  # type: ignore[attr-defined]
-    await asyncio.gather(*(_send_frame(worker, calls, places, outcomes) for worker, places in frames.items()))
+    await _run_all([_send_frame(worker, calls, places, outcomes) for worker, places in frames.items()])
     rest = [place for place in range(len(calls)) if place not in outcomes]
-    for place, outcome in zip(
-        rest, await asyncio.gather(*(_call_single(*calls[place]) for place in rest)), strict=True
-    ):
-        outcomes[place] = outcome
+    outcomes.update(zip(rest, await _run_all([_call_single(*calls[place]) for place in rest]), strict=True))
     return [outcomes[place] for place in range(len(calls))]
+
+
+async def _run_all(work: Sequence[Coroutine[Any, Any, _Result]]) -> list[_Result]:
+    """Run all at a time; one alone needs no task."""
+    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work) if work else []
 
 
 def _worker(session: Session) -> WorkerConnection | None:

@@ -107,6 +107,11 @@ class SizeLimits:
         """Largest content of a reply, by the number of the operation."""
         return tuple(map(self._find_content, sorted(WorkerOp)))
 
+    @cached_property
+    def frames(self) -> tuple[int, ...]:
+        """Largest frame that answers one request, by the number of the operation."""
+        return tuple(self.frame([operation]) for operation in sorted(WorkerOp))
+
     def content(self, operation: WorkerOp) -> int:
         """Return the largest content of a reply to an operation."""
         return self.contents[operation]

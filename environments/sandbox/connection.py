@@ -21,7 +21,8 @@ from trajsmith.records import to_one_line
 
 _log = logging.getLogger(__name__)
 
-_READ = 1 << 18
+_READ = 1 << 16
+"""Bytes of a read: beyond twice as many, `malloc` asks the kernel for each buffer, and gives it back."""
 _IDS = 32
 _MASK = (1 << 63) - 1
 _LOADS = tuple(operation in (WorkerOp.LOAD, WorkerOp.STATES) for operation in sorted(WorkerOp))
@@ -211,8 +212,11 @@ class WorkerConnection:
         pending, self._pending = self._pending, []
         if self.lost is not None:
             return
-        for start in range(0, len(pending), self._batch):
-            self._write(pending[start : start + self._batch])
+        if len(pending) <= self._batch:
+            self._write(pending)
+        else:
+            for start in range(0, len(pending), self._batch):
+                self._write(pending[start : start + self._batch])
         self._push()
 
     def _write(self, batch: list[_Waiting]) -> None:
@@ -301,9 +305,13 @@ class WorkerConnection:
             self._since = None
             return
         batch = self._frames[0]
-        operations = [request[1] for request, _ in batch]
-        self._largest = self._codec.limits.frame(operations)
-        self._quiet = self._wall + (self._load if any(map(_LOADS.__getitem__, operations)) else 0.0)
+        if len(batch) == 1:
+            operation = batch[0][0][1]
+            self._largest, loads = self._codec.limits.frames[operation], _LOADS[operation]
+        else:
+            operations = [request[1] for request, _ in batch]
+            self._largest, loads = self._codec.limits.frame(operations), any(map(_LOADS.__getitem__, operations))
+        self._quiet = self._wall + self._load if loads else self._wall
         now = self._loop.time()
         further = len(batch) - 1
         if self.forked.progress is None:

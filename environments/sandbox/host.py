@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from trajsmith.environments.check_time import count_check_time, limit_check_time
 from trajsmith.environments.programs import find_loader
 from trajsmith.environments.sandbox.codec import Reply, ReplyCodec, SizeLimits
 from trajsmith.environments.sandbox.connection import WorkerConnection, WorkerLost
@@ -315,7 +316,12 @@ class WorkerHost:
             self._spec = EnvironmentSpec.model_validate_json(description[0])
         except ValidationError as error:
             raise EnvironmentFault("protocol", self.name, f"no description: {format_first_error(error)}") from error
-        self._check_schemas(self._spec)
+        try:
+            with limit_check_time("no description"), count_check_time():
+                self._check_schemas(self._spec)
+        except InputError as error:
+            self._spec = None
+            raise EnvironmentFault("protocol", self.name, str(error)) from error
         self.name, self.notes = self._spec.name, tuple(description[1])
 
     def _check_schemas(self, spec: EnvironmentSpec) -> None:

@@ -152,7 +152,7 @@ def _loaded(
             content = describe_spec(program)
             return WorkerServer(program, limits, timer, world, wake), (request[0], ReplyStatus.OK, content)
         finally:
-            timer.stop()
+            timer.disarm()
     except InputError as error:
         return None, (request[0], ReplyStatus.INPUT, encode_content(cut_text(str(error), _LONGEST_ERROR)))
     except EnvironmentFault as fault:

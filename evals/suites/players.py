@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from trajsmith.evals.suites.suite import CallRecord, CallSuite, SuitePlay, SuiteTask
-from trajsmith.models import ChatModel, ChatRequest
+from trajsmith.models import ChatModel, ChatRequest, Usage
 from trajsmith.records import JsonObject, Message, derive_seed
 
 MAX_STEPS = 20
@@ -57,8 +57,15 @@ def build_model_player(model: ChatModel, temperature: float = 0.0, max_tokens: i
     async def play(suite: CallSuite, task: SuiteTask, run: str, trial: int) -> SuitePlay:
         messages: list[Message] = []
         turns: list[tuple[tuple[CallRecord, ...], ...]] = []
-        tokens = 0
+        used = Usage()
         tools = list(task.tools)
+
+        def end(error: str = "") -> SuitePlay:
+            return SuitePlay(
+                steps=tuple(turns), messages=tuple(messages), tokens=used.completion_tokens,
+                prompt_tokens=used.prompt_tokens, error=error,
+            )  # fmt: skip
+
         for number, opening in enumerate(task.turns):
             messages += opening
             tools += task.arriving.get(number, ())
@@ -69,15 +76,13 @@ def build_model_player(model: ChatModel, temperature: float = 0.0, max_tokens: i
                     seed=trial or None, purpose="agent", record=task.id,
                 )  # fmt: skip
                 reply = await model.complete(request)
-                tokens += reply.usage.completion_tokens
+                used += reply.usage
                 messages.append(reply.message)
                 called = reply.message.tool_calls or ()
                 calls = tuple(CallRecord(name=one.function.name, arguments=one.function.arguments) for one in called)
                 if reply.malformed:
                     turns.append(tuple(steps))
-                    return SuitePlay(
-                        steps=tuple(turns), messages=tuple(messages), tokens=tokens, error="malformed_call"
-                    )
+                    return end("malformed_call")
                 if calls:
                     steps.append(calls)
                 if not calls or not task.live:
@@ -88,8 +93,8 @@ def build_model_player(model: ChatModel, temperature: float = 0.0, max_tokens: i
                     for call, result in zip(called, results, strict=True)
                 ]
             else:
-                return SuitePlay(steps=tuple(turns), messages=tuple(messages), tokens=tokens, error="step_limit")
+                return end("step_limit")
             turns.append(tuple(steps))
-        return SuitePlay(steps=tuple(turns), messages=tuple(messages), tokens=tokens)
+        return end()
 
     return play

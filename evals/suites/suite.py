@@ -27,6 +27,9 @@ class SuitePlay(FrozenModel):
     """Per turn the steps of calls."""
     messages: tuple[Message, ...] = ()
     tokens: int = 0
+    """Tokens that the model wrote."""
+    prompt_tokens: int = 0
+    """Tokens that it read, counted again at each request."""
     error: str = ""
     """What ended it before its end; of a conversation that the suite plays also what its checker found wrong."""
     undecided: str = ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trajsmith.evals.suites.suite import SUITES, CallRecord, Responder, SuitePlay, SuiteTask
 from trajsmith.evals.suites.worker_process import CACHE, WorkerProcess, make_environment
-from trajsmith.models import ChatRequest
+from trajsmith.models import ChatRequest, Usage
 from trajsmith.records import FunctionCall, InputError, JsonObject, Message, ModelFault, RunError, ToolCall
 
 NEEDS = (
@@ -88,10 +88,10 @@ class Tau2:
         Raises:
             ModelFault: A model could not answer.
         """
-        tokens = 0
+        used = Usage()
 
         async def complete(asked: JsonObject) -> JsonObject:
-            nonlocal tokens
+            nonlocal used
             role = asked["role"]
             request = ChatRequest(
                 messages=tuple(map(_read_message, asked["messages"])), tools=tuple(asked["tools"]),
@@ -99,7 +99,7 @@ class Tau2:
             )  # fmt: skip
             reply = await respond(role, request)
             if role == "agent":
-                tokens += reply.usage.completion_tokens
+                used += reply.usage
             if reply.malformed and role == "agent":
                 return {"fault": "malformed_call"}
             if role != "agent" and not reply.message.content.strip() and not reply.message.tool_calls:
@@ -121,7 +121,8 @@ class Tau2:
         ended = await self._get_worker().ask(question, complete)
         return SuitePlay(
             steps=_read_steps(ended["messages"]), messages=tuple(map(_read_played, ended["messages"])),
-            tokens=tokens, error=ended.get("error", ""), undecided=ended.get("undecided", ""),
+            tokens=used.completion_tokens, prompt_tokens=used.prompt_tokens, error=ended.get("error", ""),
+            undecided=ended.get("undecided", ""),
         )  # fmt: skip
 
     def _get_worker(self) -> WorkerProcess:

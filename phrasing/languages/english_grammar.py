@@ -33,6 +33,12 @@ _CHECK = re.compile(
 )
 """The same of what is looked through for the speaker: "I'd like to check what's on", "I want to go over my bills"."""
 _ASKING_START = re.compile(_ASKING_WORD)
+_DURATIONS = {
+    1: "a minute", 30: "half an hour", 60: "an hour", 90: "an hour and a half", 120: "two hours",
+    150: "two and a half hours", 180: "three hours",
+}  # fmt: skip
+_PLACE_TWICE = re.compile(r"\b(in the [a-z]+(?: [a-z]+)?)\b([^.!?;\n]*?\b)\1\b")
+_WHOLE_AMOUNT = re.compile(r"(£\d[\d,]*)\.00(?![\d\"])")
 _AMOUNT = re.compile(
     r"[£$€]\s?(\d[\d,]{0,30}(?:\.\d{1,30})?)|(\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(?:€|euros?|dollars?|pounds?)\b"
 )
@@ -120,6 +126,10 @@ class EnglishGrammar:
         """Format an amount: £1,234.50."""
         return f"{'-' if amount < 0 else ''}£{abs(amount):,.2f}"
 
+    def format_minutes(self, minutes: int) -> str:
+        """Format a number of minutes as people say it: an hour and a half."""
+        return _DURATIONS.get(minutes, f"{minutes} minutes")
+
     def format_number(self, text: str) -> str:
         """Return a plain decimal number as people write it."""
         return text
@@ -163,6 +173,14 @@ class EnglishGrammar:
             return match.group(1) if near else match.group(0)
 
         return _YEAR.sub(shorten, text)
+
+    def drop_zero_pence(self, text: str) -> str:
+        """Return a text in which whole amounts have no pence, as people type them: £280."""
+        return _WHOLE_AMOUNT.sub(r"\1", text)
+
+    def say_place_once(self, text: str) -> str:
+        """Return a text in which no sentence names a place twice: "in the study" and then "there"."""
+        return _PLACE_TWICE.sub(r"\1\2there", text)
 
     def say_near_day(self, phrase: str, now: date) -> str:
         """Return a description in which yesterday, today and tomorrow are called so: "my order from today"."""

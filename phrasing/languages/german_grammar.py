@@ -32,6 +32,10 @@ _NUMBER = re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![\w]|[.,]\d)|(?
 _AMOUNT = re.compile(
     r"[£$€]\s?(\d[\d,]{0,30}(?:\.\d{1,30})?)|(\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(?:[€£]|(?:Euro|Dollar|Pfund)\b)", re.I
 )
+_DURATIONS = {
+    1: "eine Minute", 30: "eine halbe Stunde", 60: "eine Stunde", 90: "anderthalb Stunden", 120: "zwei Stunden",
+}  # fmt: skip
+_WHOLE_AMOUNT = re.compile(r"(\d),00 £")
 _ADJECTIVE = re.compile(r"[a-zäöüß]+(?:e|en)")
 _DATIVE = {
     "die": "der", "das": "dem", "den": "dem",
@@ -80,6 +84,10 @@ class GermanGrammar(EnglishGrammar):
         """Format an amount: 1.234,50 £."""
         return f"{_swap_marks(f'{amount:,.2f}')} £"
 
+    def format_minutes(self, minutes: int) -> str:
+        """Format a number of minutes: 45 Minuten."""
+        return _DURATIONS.get(minutes, f"{minutes} Minuten")
+
     def format_number(self, text: str) -> str:
         """Return a plain decimal number with a comma."""
         return text.replace(".", ",")
@@ -120,6 +128,14 @@ class GermanGrammar(EnglishGrammar):
             return f"{match.group(1)}. {match.group(2)}" if near else match.group(0)
 
         return _YEAR.sub(shorten, text)
+
+    def drop_zero_pence(self, text: str) -> str:
+        """Return a text in which whole amounts have no pence: 280 £."""
+        return _WHOLE_AMOUNT.sub(r"\1 £", text)
+
+    def say_place_once(self, text: str) -> str:
+        """Return the text as it is."""
+        return text
 
     def lower_first(self, text: str) -> str:
         """Return a sentence as it goes on after a comma: only small words lose their capital letter."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from trajsmith.environments import Session
 from trajsmith.grounding import list_needed_keys
-from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice, list_slots
+from trajsmith.phrasing import Phrasebook, Wording, find_clock_date, format_value, get_user_voice, list_slots
 from trajsmith.querygen.gold_proof import GoldProof, run_gold
 from trajsmith.querygen.persona import draw_greeting, make_persona, render_query
 from trajsmith.querygen.programs.composition import ComposedProgram
@@ -145,7 +145,7 @@ async def write_program_parts(
     known = {fact.key: fact for fact in grounded.known}
     if (written := load_written(grounded)) is not None:
         runner = SourceRunner(spec, session, state, limits, 4 * len(calls) + 20)
-        program = _open_written(written, calls, runner, state, persona, known, rng)
+        program = _open_written(written, calls, runner, wording.phrasebook, state, persona, known, rng)
     else:
         program = _open_composed(grounded, wording, ProgramRunner(session, state), state, persona, known, rng)
     if not program.sentences:
@@ -241,13 +241,14 @@ def _open_written(
     written: WrittenProgram,
     calls: Sequence[GoldCall],
     runner: SourceRunner,
+    phrasebook: Phrasebook,
     state: JsonObject,
     persona: Persona,
     known: dict[str, UserFact],
     rng: random.Random,
 ) -> _Program:
     """Take the words of a program that a model wrote."""
-    greeting = draw_greeting(persona, state, rng)
+    greeting = draw_greeting(persona, state, rng, phrasebook)
     query = render_query(greeting, written.question, persona, known.values(), find_clock_date(state), rng)
 
     async def run_mutants(limit: int, rng: random.Random) -> AsyncIterator[tuple[str, ProgramRun]]:
@@ -293,7 +294,8 @@ def _write_query(
     writer = RequestWriter(wording, opening, known, initial, rng, voice=get_user_voice(persona.style))
     sentences = writer.tell_facts(range(len(opening)), needed)
     text = " ".join([*sentences, question])
-    return render_query(draw_greeting(persona, state, rng), text, persona, known.values(), find_clock_date(state), rng)
+    greeting = draw_greeting(persona, state, rng, wording.phrasebook)
+    return render_query(greeting, text, persona, known.values(), find_clock_date(state), rng)
 
 
 def _list_other_labels(composed: ComposedProgram) -> list[str]:

@@ -47,6 +47,8 @@ _ARTICLE = re.compile(r"^(?:an?|the) ")
 """What a fact loses where it stands after "every"."""
 _EVERY = re.compile(r"\b(?:every|each|single) \{(\w+)\}")
 _LIMIT = re.compile(r"\bat most (\d+)\b")
+REQUEST_FIRST = 0.6
+"""Probability that who the user is comes after what they want."""
 
 
 @dataclass(frozen=True)
@@ -314,10 +316,10 @@ def _draft_turn(case: VariantCase, batch: _Batch) -> TurnDraft:
     unsaid = [key for key in needed if case.known[key].slot.partition("|")[0] not in list_slots(ask)]
     sentences = case.open_request_writer(batch.calls).tell_facts(range(len(batch.calls)), unsaid)
     persona = case.retold.persona
-    opening = draw_greeting(persona, case.state, case.rng)
+    opening = draw_greeting(persona, case.state, case.rng, case.wording.phrasebook)
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known += [fact.model_copy(update={"stated": True}) for fact in batch.facts]
-    text = " ".join([*sentences, request])
+    text = " ".join([request, *sentences] if case.rng.random() < REQUEST_FIRST else [*sentences, request])
     query = render_query(opening, text, persona, known, find_clock_date(case.state), case.rng)
     asked = tuple(
         build_general_info(len(batch.calls) + number, member, request, "", case.wording)

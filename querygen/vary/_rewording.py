@@ -108,7 +108,7 @@ class RewordedQueries:
             opening = (
                 draw_turn_opening(base.persona, outcome, rng, trouble=trouble)
                 if outcome
-                else draw_greeting(base.persona, state, rng)
+                else draw_greeting(base.persona, state, rng, wording.phrasebook)
             )
             query = render_query(opening, request.text, base.persona, self.known.values(), now, rng, slipped)
             self.queries.append(query)

@@ -130,11 +130,11 @@ def _draft_turn(case: VariantCase, place: _Place, stated: Sequence[set[str]]) ->
     opening = (
         draw_turn_opening(persona, find_outcome(calls[start - 1]), case.rng)
         if start
-        else draw_greeting(persona, case.state, case.rng)
+        else draw_greeting(persona, case.state, case.rng, case.wording.phrasebook)
     )
     known = [case.known[key].model_copy(update={"stated": True}) for key in needed]
     known.append(question.row.fact.model_copy(update={"stated": True}))
-    text = " ".join([*sentences, picked[1]])
+    text = " ".join([picked[1], *sentences] if start else [*sentences, picked[1]])
     if start:  # another subject than that of the story
         link = draw_pattern(get_user_voice(persona.style).links, case.rng)
         text = capitalize_first(join_opening(link.removesuffix("{}").strip(), text, small=True))

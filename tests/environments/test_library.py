@@ -346,7 +346,7 @@ def test_all_templates_compile_and_know_their_slots(name: str) -> None:
     for tool, said in phrases.tools.items():
         parameters = {leaf.name for leaf in list_input_fields(spec.tool(tool))} | set(spec.tool(tool).parameters)
         before = (said.ask, said.say, said.narrate, said.request)
-        after = {"out", "arg", "before", "others", "user_name"}
+        after = {"out", "arg", "before", "others", "user_name", "now"}
         allowed += [(tool, before, parameters), (tool, (said.done, said.report), after)]
         allowed.append((tool, said.confirm, parameters | {"row"}))
         fields = {field for text in said.confirm for field in re.findall(r"\brow(?:\.|\[')(\w+)", text)}

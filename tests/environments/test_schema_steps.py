@@ -6,8 +6,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
+from trajsmith.environments import check_time, schema_patterns
 from trajsmith.environments.arguments import find_fault, validate_schema
-from trajsmith.environments.schema_patterns import LONGEST_PATTERN, compile_schema, matches_pattern
+from trajsmith.environments.check_time import LIST_SECONDS, limit_check_time
+from trajsmith.environments.schema_patterns import LONGEST_PATTERN, MOST_ESCAPES, compile_schema, matches_pattern
 from trajsmith.records import InputError, JsonObject, JsonValue
 
 ITSELF = {"$ref": "#/$defs/A"}
@@ -213,6 +215,73 @@ def test_references_in_a_long_row_end_before_the_stack_does(capfd: pytest.Captur
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("way", ["#/s/aA", "#/n/a", "#/s/5", "#/t/a"])
+def test_a_reference_into_what_has_no_parts_leads_nowhere(way: str) -> None:
+    schema: JsonObject = {"properties": {"a": {"$ref": way}}, "s": [1, 2], "n": 5, "t": "text"}
+    with pytest.raises(InputError, match="leads nowhere"):
+        validate_schema(schema, "tool t")
+    fault = find_fault(compile_schema(schema), {"a": 1})
+    assert fault is not None and "a $ref of the schema leads nowhere" in fault
+
+
 def test_a_reference_that_leads_nowhere_is_a_fault_of_the_value() -> None:
     fault = find_fault(compile_schema({"$ref": "http://example.com/a"}), 1)
     assert fault is not None and "a $ref of the schema leads nowhere" in fault
+
+
+SLOW_PATTERNS = {
+    "letters of either case": "(?i)" + "[a-\U0010ffff]" * 100,
+    "many of any letter": ".{300}",
+    "others of either case": "(?i)[^a]{2}",
+    "what only Python understands": "(a)(?(1)b|c)" + "[\x00-\U0010ffff]" * 100,
+    "escapes": r"\S" * (MOST_ESCAPES // 2),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", SLOW_PATTERNS)
+def test_patterns_of_a_list_of_tools_have_one_budget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_time, "LIST_SECONDS", 1.0)
+    began = time.process_time()
+    message = "tools x: its schemas and their patterns take more than 1 s to read"
+    with pytest.raises(InputError, match=message), limit_check_time("tools x"):
+        for n in range(20_000):
+            patterns = {f"p{m}": {"pattern": f"{SLOW_PATTERNS[name]}{n}-{m}"} for m in range(100)}
+            validate_schema({"properties": patterns}, f"tool {n}")
+    assert time.process_time() - began < 3
+    assert find_fault(compile_schema({"pattern": "^a"}), "b") is not None, "what comes next has its own time"
+
+
+def test_many_common_patterns_take_a_part_of_the_budget() -> None:
+    schema = {"properties": {f"p{n}": {"pattern": rf"^arn:[\w-]{{1,64}}:[0-9]{{12}}:{n}$"} for n in range(3000)}}
+    began = time.process_time()
+    with limit_check_time("tools x"):
+        validate_schema(schema, "tool t")
+    assert time.process_time() - began < LIST_SECONDS / 2
+
+
+@pytest.mark.timeout(60)
+def test_patterns_of_one_value_have_a_budget_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_patterns, "CHECK_SECONDS", 1.0)
+    schema = {"allOf": [{"pattern": f"{SLOW_PATTERNS['letters of either case']}{n}"} for n in range(2000)]}
+    began = time.process_time()
+    fault = find_fault(compile_schema(schema), "x")
+    assert time.process_time() - began < 3
+    assert fault is not None and "[a-" in fault, "the first fault counts, also where the others take too long"
+    last = list(compile_schema(schema).iter_errors("x"))[-1]
+    assert "takes too many steps, or too long," in last.message
+
+
+def test_a_pattern_that_would_fill_the_memory_is_not_understood() -> None:
+    assert matches_pattern(".{100000}", "x"), "it allows anything, as one that is wrong does"
+    assert not matches_pattern("^.{1,200}$", "x" * 201)
+    assert matches_pattern(r"\S" * (MOST_ESCAPES + 1), "x"), "it takes time with the square of its escapes"
+
+
+def test_a_large_schema_is_read_at_once() -> None:
+    schema = {"properties": {f"p{n}": {"type": "string"} for n in range(50_000)}}
+    began = time.process_time()
+    validate_schema(schema, "tool t")
+    assert time.process_time() - began < 2
+    with pytest.raises(InputError, match=r"tool t is no valid JSON Schema: \$.properties.p50000.type: 'foo' is not"):
+        validate_schema({"properties": {"p50000": {"type": "foo"}}}, "tool t")

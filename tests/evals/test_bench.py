@@ -11,7 +11,7 @@ from trajsmith.cli.app import app
 from trajsmith.evals.bench import BenchPlay, run_suite
 from trajsmith.evals.suites import CallRecord, SuiteTask
 from trajsmith.evals.suites.players import build_baseline, build_model_player
-from trajsmith.models import CallableModel, ChatReply
+from trajsmith.models import CallableModel, ChatReply, Usage
 from trajsmith.records import FunctionCall, InputError, Message, ModelFault, RunError, ToolCall
 from trajsmith.records.journal import read_entries
 
@@ -56,7 +56,8 @@ def answers(dies_at=()):
         if last.content in dies_at:
             raise ModelFault("server", "m", "HTTP 500")
         call = ToolCall(id="c", function=FunctionCall(name="add", arguments={"n": int(last.content)}))
-        return ChatReply(message=Message(role="assistant", tool_calls=(call,)))
+        usage = Usage(prompt_tokens=50, completion_tokens=10)
+        return ChatReply(message=Message(role="assistant", tool_calls=(call,)), usage=usage)
 
     return CallableModel("m", reply), seen
 
@@ -75,6 +76,7 @@ async def test_an_endpoint_that_dies_leaves_tasks_unscored_and_the_same_command_
     model, seen = answers()
     scores = await run_suite(Sums(), tasks, build_model_player(model), tmp_path, QUESTION)
     assert [(one.passed, one.unscored) for one in scores] == [(8, 0), (4, 0), (4, 0)]
+    assert (scores[0].prompt_tokens, scores[0].tokens) == (50, 10)
     assert sorted(seen) == ["3", "3", "sum 3"]
     assert len({one.task for one in read_entries(tmp_path / "plays.jsonl", BenchPlay) if one.passed}) == 8
     with pytest.raises(InputError, match="another model or benchmark"):

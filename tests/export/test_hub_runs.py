@@ -70,6 +70,32 @@ def test_a_repository_is_rows_and_a_run_that_replays(run, tmp_path):
         assert missing.returncode == 2 and "me/nothing" in missing.stderr
 
 
+def test_a_copy_is_compared_with_the_signed_manifest(run, tmp_path):
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", "key.pem"], cwd=tmp_path, check=True)
+    subprocess.run(["openssl", "pkey", "-in", "key.pem", "-pubout", "-out", "key.pub"], cwd=tmp_path, check=True)
+    command = ["-m", "trajsmith", "replay", "hub:me/rows", "--key", str(tmp_path / "key.pub")]
+    homes = [tmp_path / name for name in ("first", "changed", "unsigned")]
+    for home in homes:
+        home.mkdir()
+    with serve() as hub:
+        push = ["-m", "trajsmith", "push", str(run.path), "me/rows", "--tasks"]
+        pushed = call(hub, tmp_path, *push, "--sign", "key.pem")
+        assert pushed.returncode == 0 and "files, signed" in pushed.stdout, pushed.stderr
+        replayed = call(hub, homes[0], *command)
+        assert replayed.returncode == 0 and "signed by " in replayed.stdout, replayed.stderr
+        files = hub.files("datasets/me/rows")
+        tasks = files["run/tasks.jsonl"]
+        files["run/tasks.jsonl"] = tasks.replace(b"bank", b"bonk")
+        changed = call(hub, homes[1], *command[:-2])
+        assert changed.returncode == 1 and "run/tasks.jsonl is not the file that the manifest names" in changed.stderr
+        files["run/tasks.jsonl"] = tasks
+        again = call(hub, tmp_path, *push)
+        assert again.returncode == 0 and "delete manifest.dsse.json" in again.stdout, again.stderr
+        unsigned = call(hub, homes[2], *command)
+        assert unsigned.returncode == 1 and "the dataset is not signed" in unsigned.stderr
+        assert call(hub, homes[2], *command[:-2]).returncode == 0
+
+
 @pytest.mark.parametrize(
     "environment",
     [

@@ -39,6 +39,13 @@ def test_texts_for_patterns(pattern: str) -> None:
     assert texts <= set(list_matching_texts(pattern))
 
 
+@pytest.mark.timeout(20)
+def test_a_pattern_that_backtracks_without_end_holds_no_search() -> None:
+    schema: JsonObject = {"type": "string", "pattern": "^(a|a)*$"}
+    assert not fits_schema("a" * 40 + "!", schema, frozenset({"string"}))
+    assert fits_schema("a" * 40, schema, frozenset({"string"}))
+
+
 def test_no_text_is_made_for_a_broken_pattern() -> None:
     assert list_matching_texts("(") == ("",)
 

@@ -41,8 +41,8 @@ def build_script(blocks):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", read_sections())
 def test_the_example_runs_as_printed(run, tmp_path, checked, name):
-    if name == "mcp.json" and not (ROOT / ".servers").is_dir():
-        pytest.skip("the servers of mcp.json are not installed: run `make servers`")
+    if name == "mcp.json" and shutil.which("npm") is None:
+        pytest.skip("npm is not installed, which fetches the server of mcp.json")
     there = ROOT / ".integrations" / ENVIRONMENTS.get(name, "")
     if not there.is_dir():
         pytest.skip(f"{there.name} is not installed: run `make integrations`")

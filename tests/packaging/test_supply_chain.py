@@ -89,6 +89,8 @@ def test_the_audit_finds_licences_and_weaknesses(
         ("DFSG approved; MIT License", True),
         ("MIT-CMU", True),
         ("ISC License (ISCL)", True),
+        ("Apache2.0", True),
+        ("UNKNOWN", False),
     ],
 )
 def test_words_that_hold_the_name_of_a_licence_are_no_licence(licence: str, allowed: bool) -> None:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from trajsmith.phrasing import get_language
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests, is_agreement
 from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
 from trajsmith.phrasing.voices import (
@@ -146,3 +147,11 @@ def test_a_list_of_names_keeps_its_capitals():
     text = "Please cancel the order with the LED Desk Lamp, Beginner Telescope and Balance Bike. The Lamp is broken."
     said = apply_surface(text, get_user_voice("casual"), (), random.Random(2))
     assert "LED Desk Lamp, Beginner Telescope and Balance Bike" in said and "the lamp is broken" in said
+
+
+def test_a_place_is_said_once_in_a_sentence():
+    say = get_language().grammar.say_place_once
+    assert say("I couldn't heat it in the main hall: a window is open in the main hall.").endswith(
+        "a window is open there."
+    )
+    assert say("It's on in the hall. It's off in the hall.") == "It's on in the hall. It's off in the hall."

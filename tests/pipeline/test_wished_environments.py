@@ -10,8 +10,8 @@ from running_server import RunningServer
 from trajsmith.envgen.synthesis.records import SynthesisOutcome
 from trajsmith.pipeline.arena import Arena, list_steps, prepare_arena
 from trajsmith.pipeline.arena_config import ArenaConfig
+from trajsmith.pipeline.environment_generation import add_made_files, build_wish_sources
 from trajsmith.pipeline.progress import NullProgress
-from trajsmith.pipeline.wished_environments import add_made_files, build_wish_sources
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import Chain
 from trajsmith.records.journal import read_records

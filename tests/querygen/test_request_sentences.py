@@ -339,3 +339,37 @@ def test_a_choice_that_the_story_has_made_is_in_the_wish_itself() -> None:
     told = wordings._prefer_told(0, set(), step)
     assert (told.ask, told.say) == (("dim {device_id} to {percent} percent",), ())
     assert wordings._prefer_told(0, {"percent"}, step) == step, "what is held back is left out"
+
+
+def test_long_words_of_politeness_open_a_dialogue_only() -> None:
+    """ "I'd appreciate it if you could ..." stands at the beginning, if anywhere."""
+    voice = load_voices().users["formal"].model_copy(update={"wants": ("I would like to {}.",)})
+    firsts = set()
+    for seed in range(30):
+        calls = [GoldCall(tool="list_rooms", arguments={}, provenance={}, effect="read", result=ROOMS)] * 2
+        writer = RequestWriter(Wording(Phrasebook(), TOOLS), calls, {}, "", random.Random(seed), voice=voice)
+        first, second = (writer.write(number, number + 1, [number], False).text for number in range(2))
+        firsts.add(first.partition(" list")[0])
+        assert second.startswith("I would like to")
+    assert len(firsts) > 1
+
+
+@pytest.mark.parametrize(
+    ("phrase", "closed"),
+    [("cancel it", True), ("cancel it because the film starts later", False), ("pay Ann £5, marked rent", False)],
+)
+def test_nothing_is_added_to_a_wish_that_has_a_clause(phrase: str, closed: bool) -> None:
+    """ "I need to freeze my card, because I don't trust one of the payments, please." is said by nobody."""
+    voice = (
+        load_voices().users["plain"].model_copy(update={"openers": (), "wants": ("I'd like to {}, please.", "Do {}.")})
+    )
+    wishes = set()
+    for seed in range(30):
+        writer = RequestWriter(Wording(BOOK, TOOLS), [], {}, "", random.Random(seed), voice=voice)
+        wishes.add(writer._want(phrase, 0).endswith("please."))
+    assert (True in wishes) is closed
+
+
+def test_minutes_are_said_in_hours() -> None:
+    assert get_language().grammar.format_minutes(90) == "an hour and a half"
+    assert get_language().grammar.format_minutes(45) == "45 minutes"

@@ -7,7 +7,7 @@ import pytest
 
 from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, ScenarioStep, Wording
 from trajsmith.phrasing.voices import Outcome, draw_pattern, get_user_voice
-from trajsmith.querygen.persona import add_sentence, draw_turn_opening, find_outcome, render_query
+from trajsmith.querygen.persona import add_sentence, draw_greeting, draw_turn_opening, find_outcome, render_query
 from trajsmith.querygen.vary._case import _retell
 from trajsmith.records import FrozenModel, GoldCall, Persona
 
@@ -91,3 +91,17 @@ def test_a_sentence_that_begins_with_what_a_thing_is_called_has_a_capital(style:
     text = 'There are 4 of us. that connection, please, as in "yes. the fast one".'
     query = render_query("", text, persona, (), date(2026, 1, 1), random.Random(3), slipped={"all"})
     assert query.startswith(said)
+
+
+def test_amounts_are_typed_without_pence_where_there_are_none() -> None:
+    text = 'Please pay £1,200.00 to Ann and £12.50 to Bo, marked "rest of £40.00".'
+    typed = render_query("", text, PERSONA, (), date(2026, 5, 1), random.Random(1))
+    assert "£1,200 to" in typed and "£12.50" in typed and '"rest of £40.00"' in typed
+
+
+def test_nobody_says_their_name_to_their_own_calendar() -> None:
+    for seed in range(40):
+        greeting = draw_greeting(PERSONA, {}, random.Random(seed), Phrasebook(introductions=False))
+        assert "Ann" not in greeting
+    named = [draw_greeting(PERSONA, {}, random.Random(seed), Phrasebook()) for seed in range(40)]
+    assert any("Ann" in greeting for greeting in named)

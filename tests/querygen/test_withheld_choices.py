@@ -76,7 +76,8 @@ def test_a_frame_comes_back_only_after_all_others() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_no_frame_opens_two_requests_of_a_dialogue(seed: int) -> None:
     read = GoldCall(tool="list_locks", arguments={}, provenance={}, effect="read", result={"result": []})
-    voice = get_user_voice("plain").model_copy(update={"wants": ("I want to {}.", "Please {}.", "Can you {}?")})
+    wants = ("I want to {}.", "Please {}.", "Can you {}?")
+    voice = get_user_voice("plain").model_copy(update={"openers": (), "wants": wants})
     writer = RequestWriter(
         Wording(Phrasebook(), Place("smart_home").spec.tools), [read] * 3, {}, "", random.Random(seed), voice=voice
     )

@@ -20,6 +20,7 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import compute_state_digest
 from trajsmith.train_grpo.episodes import EpisodeSource
 from trajsmith.train_grpo.factory import EpisodeFactory
+from trajsmith.train_grpo.rewards import compute_episode_reward
 from trajsmith.train_grpo.rollouts import Rollout, collect_next_steps, send_replies
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import verify_trajectory
@@ -90,7 +91,10 @@ async def through_mcp(task, record, ground):
 
 
 def through_the_trainer(task, record, ground, background):
-    rollout = Rollout(task, ground, PlaySettings())
+    return repeat_play(Rollout(task, ground, PlaySettings()), record, background)
+
+
+def repeat_play(rollout, record, background):
     rollout.start(background)
     while (step := collect_next_steps(background, [rollout])[0]) is not None:
         from trajsmith.models import ChatReply
@@ -134,6 +138,21 @@ def test_every_interface_gives_the_same_verdict(known):
     records, grounds = known
     assert {record.environment for _, record, _ in records} == {"smart_home", "bank"}
     assert_every_interface_agrees(records, grounds)
+
+
+@pytest.mark.parametrize(("rewards", "expected"), [(("steps",), 1.0), (("composite",), None)], ids=["asked", "not"])
+def test_episodes_that_are_rewarded_by_their_calls_have_labels(known, rewards, expected):
+    records, grounds = known
+    task, record, _ = records[0]
+    background = BackgroundLoop()
+    try:
+        ground = {task.environments[0]: grounds[record.environment]}
+        source = EpisodeSource([task], ground, background, PlaySettings(), rewards=rewards)
+        rollout = source.open_episode(task.id)
+        verdict = repeat_play(rollout, record, background)
+    finally:
+        background.close()
+    assert compute_episode_reward("steps", task, rollout.done[1], verdict) == expected
 
 
 def test_an_interface_that_changes_a_result_is_noticed(known):

@@ -115,7 +115,8 @@ def test_the_checkpoint_can_be_evaluated(folder, trained):
 )
 def test_history_units_give_their_rows(folder, unit, window, rows):
     from trajsmith.train_sft import HistorySettings
-    from trajsmith.train_sft.training import read_rows, split_training_units
+    from trajsmith.train_sft.training import read_rows
+    from trajsmith.train_sft.training_units import split_training_units
 
     whole = read_rows(folder / "run")
     wanted = {"turns": "user", "steps": "assistant"}[rows]
@@ -501,3 +502,91 @@ def test_tokens_are_kept_only_for_shared_prefixes(folder):
     assert plan.rows and not plan.labelled
     _, shared, _ = prepare_training(config(folder, share_prefix=True))
     assert len(shared.labelled) == len(shared.rows)
+
+
+def label_rows(rows):
+    """Label all calls of rows as needed, but the first of a row as harmful and the second as redundant."""
+    labels = ["harmful", "redundant"]
+    return [
+        row
+        | {
+            "step_labels": [
+                {"tool": "", "label": (labels + ["recovering"] * row["tool_calls"])[place], "why": ""}
+                for place in range(row["tool_calls"])
+            ]
+        }
+        for row in rows
+    ]
+
+
+@pytest.fixture
+def labelled_rows(folder, monkeypatch):
+    from trajsmith.train_sft import training
+
+    rows = label_rows(row for row in training.read_rows(folder / "run") if row["tool_calls"])
+    assert rows
+    monkeypatch.setattr(training, "read_rows", lambda *_: rows)
+    return rows
+
+
+def find_first_calls(messages):
+    return [index for index, message in enumerate(messages) for _ in message.get("tool_calls") or ()][:2]
+
+
+def test_messages_with_needless_or_harmful_calls_are_context(folder, labelled_rows):
+    from trajsmith.train_sft.training import prepare_training
+
+    _, full, _ = prepare_training(config(folder, share_prefix=True))
+    _, plan, _ = prepare_training(config(folder, share_prefix=True, mask_steps=True))
+    assert plan.tokens == full.tokens and 0 < plan.trained < full.trained
+    bad = 0
+    for row, masked, whole in zip(labelled_rows, plan.labelled, full.labelled, strict=True):
+        assert masked.ids == whole.ids
+        dropped = sum(a != b for a, b in zip(masked.labels, whole.labels, strict=True))
+        kept = sum(label != -100 for label in masked.labels)
+        bad += len(set(find_first_calls(row["messages"])))
+        assert dropped and kept
+    assert plan.masked_messages == bad
+
+
+def test_masked_calls_are_those_of_the_labels(folder, labelled_rows):
+    from trajsmith.train_sft.training import prepare_training
+
+    _, plan, _ = prepare_training(config(folder, mask_steps=True))
+    learnt = "".join(piece.text for piece in plan.example.pieces if piece.loss)
+    messages = labelled_rows[0]["messages"]
+    calls = [index for index, message in enumerate(messages) for _ in message.get("tool_calls") or ()]
+    allowed = sum(len(messages[index]["tool_calls"]) for index in set(calls) - set(calls[:2]))
+    assert learnt.count("<tool_call>") == allowed < len(calls)
+    assert str(messages[-1]["content"]).strip() in learnt
+
+
+@pytest.mark.parametrize("unit", ["per_turn", "per_step"])
+def test_units_of_nothing_but_masked_messages_are_left_out(folder, labelled_rows, unit):
+    from trajsmith.train_sft import HistorySettings
+    from trajsmith.train_sft.training import prepare_training
+
+    _, full, _ = prepare_training(config(folder, history=HistorySettings(unit=unit)))
+    _, plan, _ = prepare_training(config(folder, history=HistorySettings(unit=unit), mask_steps=True))
+    bad = sum(len(set(find_first_calls(row["messages"]))) for row in labelled_rows)
+    assert full.trained > plan.trained > 0 and not plan.refused
+    if unit == "per_step":
+        assert len(plan.rows) == len(full.rows) - bad and plan.masked_messages == 0
+    else:
+        assert len(plan.rows) == len(full.rows) and plan.masked_messages == bad
+
+
+def test_masked_tokens_are_what_the_trainer_gets(folder, labelled_rows):
+    from trajsmith.models import read_checkpoint_info
+    from trajsmith.train_sft.training import train
+
+    plan = train(config(folder, out=folder / "masked", mask_steps=True, trainer={**TRAINER, "max_steps": 1}))
+    info = read_checkpoint_info(str(folder / "masked")).training[-1]
+    assert info["masked_messages"] == plan.masked_messages > 0 and info["tokens_in_loss"] == plan.trained
+
+
+def test_rows_without_labels_cannot_be_masked(folder):
+    from trajsmith.train_sft.training import prepare_training
+
+    with pytest.raises(InputError, match="step labels: make the run with verify"):
+        prepare_training(config(folder, mask_steps=True))

@@ -121,3 +121,14 @@ def test_after_a_write_to_one_thing_the_others_are_still_offered(changed, listed
     source = FromOutput(call=0, path="$.result[*].file_id")
     text = ScriptedAgent._which(agent, "file_id", source, pick(FILES[1]))
     assert [row["file_name"] in text for row in FILES[:3]] == [False, listed, listed]
+
+
+@pytest.mark.parametrize("style", ["plain", "brief", "explanatory", "warm"])
+def test_many_long_names_stand_below_each_other(style):
+    """Five invitations in one sentence, each with its words around the name, are read by nobody."""
+    rows = [{"file_id": f"F{n}", "file_name": f"{name} of the last conference.zip", "folder_name": "Talks"}
+            for n, name in enumerate(("Recording", "Photographs", "Programme", "Evaluation"))]  # fmt: skip
+    lead, *lines = ask(rows, pick(rows[1], "file_name"), style=style).split("\n")
+    assert lead.endswith(":") and "4" in lead
+    assert [line for line in lines if line.startswith("- ")] == lines[:4]
+    assert "Photographs of the last conference.zip" in lines[1]

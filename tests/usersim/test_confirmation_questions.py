@@ -229,3 +229,16 @@ def test_a_plain_value_from_another_result_is_said_like_one_of_the_user():
     taken = {**call.provenance, "amount": FromOutput(call=1, path="$.total")}
     text = ask((call.model_copy(update={"provenance": taken}), identified))
     assert "£300.00" in text and "that amount" not in text
+
+
+def test_many_long_names_stand_below_the_question():
+    """Five orders in one bracket are read by nobody."""
+    rows = [{"order_id": f"S{number}", "payee": f"{name} and Sons Gardening Services", "status": "active"}
+            for number, name in enumerate(("Ida", "Noor", "Umar"))]  # fmt: skip
+    batch = BatchRequest(list="list", tool="stop", parameter="order_id", confirm="stop all of these orders", ask=("x",))
+    wording = Wording(BOOK, TOOLS, ScenarioBook(batches=(batch,)))
+    writer = ConfirmationWriter(wording, random.Random(3), get_agent_voice("plain"))
+    question, *lines = writer.write_for_all([make_call("stop", row, rows) for row in rows]).split("\n")
+    assert "stop all of these orders" in question and "Ida" not in question
+    assert len(lines) == 3 and all(line.startswith("- ") for line in lines) and "Noor and Sons" in lines[1]
+    assert find_confirmation_requests("\n".join([question, *lines]))

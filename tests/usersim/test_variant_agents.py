@@ -15,7 +15,7 @@ from trajsmith.records import AnswerFact, FromOutput, GoldCall, Message, ToolSpe
 from trajsmith.usersim import ScriptedAgent, scripted_agent, variant_roles
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow
 from trajsmith.usersim.courtesies import Courtesies
-from trajsmith.usersim.partial_batch import PartialBatchAgent
+from trajsmith.usersim.partial_batch import PartialBatchAgent, _join_reasons
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.variant_roles import VariantAgent
 from trajsmith.usersim.variant_texts import describe_place
@@ -237,11 +237,8 @@ def test_what_could_not_be_done_is_named_by_what_it_is_called(because, named):
     call = cancel("O1").model_copy(update={"provenance": {"order_id": source}})
     member = SimpleNamespace(call=call, because=because, told=(DAYS["O1"], "Club fixtures", "Klein"))
     agent = build_agent(ORDERS, {"act": "batch", "refused": (member,), "visible": False})
-    agent.has_told = False
     said = PartialBatchAgent._describe_left_out(agent)
     assert ("the order from 1 May 2026" in said) is named and because in said
-    member.because, agent.has_told = "it's over; what is over stays as it is", True
-    assert "stays" not in PartialBatchAgent._describe_left_out(agent), "the rule was told before"
 
 
 def test_of_two_steps_each_tells_its_own_result_and_the_last_one_what_is_left():
@@ -386,3 +383,17 @@ def test_nothing_is_done_first_after_which_nothing_comes():
     assert {narrate(1, False, voice)._narration([0], False) for _ in range(9)} == {"Let me look."}
     agent = narrate(2, False, voice)
     assert {agent._narration([0], False) for _ in range(9)} == {"First I'll look.", "Let me look."}
+
+
+def test_the_rule_of_several_reasons_is_said_once():
+    reasons = [
+        "a window is open in the study; only shut rooms are heated",
+        "one is open in the hall; only shut rooms are heated",
+    ]
+    assert _join_reasons(reasons) == (
+        "a window is open in the study and one is open in the hall; only shut rooms are heated"
+    )
+    assert (
+        _join_reasons(["it is locked", "it is over; what is over stays"])
+        == "it is locked; it is over; what is over stays"
+    )

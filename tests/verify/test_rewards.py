@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trajsmith.records import CheckOutcome, CriterionOutcome, InputError
+from trajsmith.records import CheckOutcome, CriterionOutcome, InputError, StepLabel
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.rewards import REWARDS, RewardEvidence, RewardSettings, compute_rewards
 
 steady = settings(deadline=None, derandomize=True, max_examples=100)
 SETTINGS = RewardSettings()
-NAMES = ("checks", "composite", "format_outcome", "rubric", "rubric_weighted", "state", "trajectory")
+NAMES = ("checks", "composite", "format_outcome", "rubric", "rubric_weighted", "state", "steps", "trajectory")
 
 OUTCOMES = st.sampled_from(["completed", "partial", "agent_error", "environment_error", "user_error", "undecided"])
 PASSED = st.lists(st.sampled_from([True, False, None]), max_size=6)
@@ -45,7 +45,7 @@ def test_the_rewards_by_name() -> None:
         REWARDS.get("gold")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "steps"])  # which is of no paper
 def test_each_says_where_it_is_from(name: str) -> None:
     assert any(paper in str(inspect.getdoc(REWARDS.get(name))) for paper in ("Env", "Agent"))
 
@@ -93,6 +93,10 @@ def criteria(*given: CriterionOutcome | bool | None) -> list[CriterionOutcome]:
     return [each if isinstance(each, CriterionOutcome) else left_out(each, "") for each in given]
 
 
+def labels(*names: Any) -> list[StepLabel]:
+    return [StepLabel(event=event, label=name, why="") for event, name in enumerate(names)]
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "value"),
     [
@@ -132,6 +136,11 @@ def criteria(*given: CriterionOutcome | bool | None) -> list[CriterionOutcome]:
         ("rubric_weighted", {}, 1.0),
         ("state", {"state_match": None}, 0.0),
         ("state", {"outcome": "user_error"}, None),
+        ("steps", {}, None),
+        ("steps", {"step_labels": ()}, 1.0),
+        ("steps", {"step_labels": labels("needed", "harmful", "recovering", "redundant")}, 0.5),
+        ("steps", {"step_labels": labels("needed"), "outcome": "agent_error"}, 0.0),
+        ("steps", {"step_labels": labels("needed"), "outcome": "user_error"}, None),
         ("trajectory", {"trajectory_match": 0.25}, 0.25),
         ("trajectory", {"outcome": "undecided"}, None),
     ],

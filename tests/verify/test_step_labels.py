@@ -6,7 +6,9 @@ import pytest
 from trajsmith.environments import NativeSession
 from trajsmith.export import build_row
 from trajsmith.records import EnvironmentFault, JsonObject, Trajectory, Verdict
+from trajsmith.train_grpo.rewards import compute_episode_reward
 from trajsmith.verify import VerifySettings, verify_trajectory
+from trajsmith.verify.rewards import RewardSettings
 from trajsmith.verify.step_labels import ASKED, LEADS_AWAY, LEADS_BACK, NO_DIFFERENCE, OTHER_OUTCOME, label_steps
 
 Call = tuple[str, JsonObject]
@@ -94,6 +96,43 @@ async def test_the_row_has_the_labels_of_its_calls() -> None:
         assert [step["tool"] for step in row["step_labels"]] == calls
         planted = [step["label"] for step in row["step_labels"] if step["label"] != "needed"]
         assert planted == ([] if prune else ["harmful", "recovering", "redundant"])
+
+
+@pytest.mark.parametrize(
+    ("planted", "value"),
+    [
+        pytest.param([], 1.0, id="all-needed"),
+        pytest.param([COUNT], 8 / 9, id="a-read"),
+        pytest.param([AWAY, BACK], 9 / 10, id="a-repair-is-worth-making"),
+        pytest.param([AWAY, COUNT, BACK], 9 / 11, id="harmful-and-redundant"),
+    ],
+)
+async def test_the_reward_is_the_share_of_calls_worth_making(planted: list[Call], value: float) -> None:
+    task, lines = await desk.make_task(), desk.gold_lines()
+    lines[0][1:1] = [("", [call]) for call in planted]
+    trajectory = await desk.played(task, lines)
+    settings = VerifySettings(step_labels=True, rewards=RewardSettings(names=("steps",)))
+    verdict = await verify_trajectory(task, trajectory, desk.STATE, desk.session(), settings)
+    assert len(trajectory.events) == 8 + len(planted)
+    assert verdict.rewards == {"steps": round(value, 4)}
+    assert compute_episode_reward("steps", task, trajectory, verdict) == round(value, 4)
+
+
+async def test_a_failed_play_earns_nothing_for_its_steps_and_no_labels_tell_nothing() -> None:
+    task, lines = await desk.make_task(), desk.gold_lines()
+    lines[0][1:1] = [("", [AWAY])]
+    trajectory = await desk.played(task, lines)
+    settings = VerifySettings(step_labels=True, rewards=RewardSettings(names=("steps",)))
+    verdict = await verify_trajectory(task, trajectory, desk.STATE, desk.session(), settings)
+    assert not verdict.accepted and verdict.rewards == {"steps": 0.0}
+    right = await desk.played(task, desk.gold_lines())
+    verdict = await verify_trajectory(task, right, desk.STATE, desk.session())
+    assert verdict.accepted and compute_episode_reward("steps", task, right, verdict) is None
+
+
+def test_the_reward_of_steps_needs_labels() -> None:
+    with pytest.raises(ValueError, match=r"rewards\.names: steps needs step_labels: true"):
+        VerifySettings(rewards=RewardSettings(names=("checks", "steps")))
 
 
 async def test_labels_are_off_by_default() -> None:

@@ -41,6 +41,7 @@ class RunEpisodes:
         play: PlaySettings,
         strict_format: bool,
         tools: ToolStyle,
+        rewards: Sequence[str],
     ) -> None:
         self.path = path
         self.split: SplitName = split
@@ -49,6 +50,7 @@ class RunEpisodes:
         self.play = play
         self.strict_format = strict_format
         self.tools: ToolStyle = tools
+        self.rewards = rewards
         self._source: EpisodeSource | None = None
 
     def list_tasks(self) -> list[Task]:
@@ -76,7 +78,13 @@ class RunEpisodes:
             background = BackgroundLoop()
             contexts = background.run(open_eval_contexts(open_run(self.path)))
             self._source = EpisodeSource(
-                self.list_tasks(), contexts, background, self.play, self.strict_format, tools=self.tools
+                self.list_tasks(),
+                contexts,
+                background,
+                self.play,
+                self.strict_format,
+                tools=self.tools,
+                rewards=self.rewards,
             )
         return self._source
 
@@ -156,10 +164,11 @@ class TrajsmithSpec:
         message_tokens: int | None = None,
     ) -> None:
         path = run.directory.path if isinstance(run, Run) else Path(run)
-        for reward in [*rewards, *([environment_reward] if environment_reward else [])]:
+        names = (*rewards, *([environment_reward] if environment_reward else []))
+        for reward in names:
             check_reward(reward)
         play = PlaySettings(max_steps=max_steps)
-        self._episodes = RunEpisodes(path, split, limit, conversations, play, strict_format, tools)
+        self._episodes = RunEpisodes(path, split, limit, conversations, play, strict_format, tools, names)
         self._rewards = () if environment_reward else tuple(rewards)
         self._environment_reward = environment_reward
         self._user_tool = user_tool

@@ -240,11 +240,20 @@ def replay(
     directory: RunPath = None,
     option: RunOption = None,
     ids: Annotated[list[str] | None, typer.Option("--id", help="Only this trajectory. May be repeated.")] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Public Ed25519 key (PEM) that must have signed a run of the Hub.")
+    ] = None,
 ) -> None:
-    """Execute every trajectory of a run again and compare the state hashes. Exit code 1 if one differs."""
+    """Execute every trajectory of a run again and compare the state hashes. Exit code 1 if one differs.
+
+    Files of a run of the Hub are compared with its manifest first, and with --key its signature is checked.
+    """
+    from trajsmith.export import check_signature
     from trajsmith.pipeline.run_replay import replay_run
 
     opened = _open(directory, option, reads=True)
+    if key is not None:
+        out.print(f"signed by {check_signature(opened.path.parent, key)}", markup=False)
     report = _with_progress(opened.path, lambda progress: replay_run(opened, ids or [], progress))
     for name, why in [*report.different, *report.undecided]:
         out.print(f"{name}: {why}", markup=False)

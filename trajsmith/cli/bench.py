@@ -52,7 +52,15 @@ def bench(
     environment: Annotated[
         Path | None, typer.Option("--environment", help="Virtual environment that has the benchmark's package.")
     ] = None,
+    trained_on: Annotated[
+        list[Path] | None,
+        typer.Option("--trained-on", help="Run that the model was trained on: count its rows that hold the tasks."),
+    ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Tasks at a time.")] = 8,
+    price: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--price", min=0, help="Money for a million tokens that the model reads, and that it writes."),
+    ] = None,
     listed: Annotated[
         bool, typer.Option("--list", is_eager=True, callback=list_suites, help="List the benchmarks, and end.")
     ] = False,
@@ -72,6 +80,7 @@ def bench(
         suite=suite, model=model, base_url=base_url, categories=join_categories(categories or []), limit=limit,
         trials=trials, user=user, user_base_url=user_base_url, judge=judge, judge_base_url=judge_base_url,
         out=target, environment=environment, path=path, concurrency=concurrency,
+        trained_on=tuple(trained_on or ()),
     )  # fmt: skip
     try:
         with open_progress() as progress:
@@ -79,13 +88,35 @@ def bench(
     except KeyboardInterrupt as stop:
         raise RunError("stopped; finished tasks are stored, the same command continues") from stop
     powers = [f"pass^{k}" for k in scores[0].pass_k]
-    table = Table("category", "plays" if powers else "tasks", "passed", "pass@1", "95 %", *powers, "tokens", "errors")
+    costs = ["cost"] if price else []
+    table = Table(
+        "category", "plays" if powers else "tasks", "passed", "pass@1", "95 %", *powers, "tokens", *costs, "errors"
+    )
     for score in scores:
         errors = ", ".join(f"{name} {number}" for name, number in list(score.errors.items())[:3])
         interval = f"{100 * score.low:.1f} to {100 * score.high:.1f}"
         share, passed = f"{100 * score.pass1:.1f}", str(score.passed)
         chances = [f"{100 * score.pass_k[k]:.1f}" if k in score.pass_k else "" for k in scores[0].pass_k]
         tokens = f"{score.tokens:.0f}"
-        table.add_row(score.category, str(score.tasks), passed, share, interval, *chances, tokens, errors)
+        if price:
+            spent = score.tasks * (score.prompt_tokens * price[0] + score.tokens * price[1]) / 1e6
+            costs = [f"{spent:.2f}"]
+        table.add_row(score.category, str(score.tasks), passed, share, interval, *chances, tokens, *costs, errors)
     out.print(table)
+    if trained_on:
+        print_contamination(target)
     print_line(f"results: {target / 'results.json'}; what went wrong: trajsmith diagnose {target} --out DIR")
+
+
+def print_contamination(target: Path) -> None:
+    """Print a line for each run that the model was trained on."""
+    import orjson
+
+    from trajsmith.pipeline.bench_contamination import REPORT, RunContamination
+
+    for row in orjson.loads((target / REPORT).read_bytes()):
+        report = RunContamination.model_validate(row)
+        kinds = ", ".join(f"{kind} {number}" for kind, number in report.matched.items())
+        number = sum(report.matched.values())
+        matches = f"{number} hold tasks of the benchmark ({kinds})" if kinds else "none holds a task"
+        print_line(f"contamination: {report.run}: of {report.rows} rows {matches}; {target / REPORT}")

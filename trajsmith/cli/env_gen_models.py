@@ -40,8 +40,14 @@ def gen_by_models(
         InputError: Source or configuration cannot be used.
         RunError: Nothing was accepted, or a model was out; the reasons have been shown.
     """
-    from trajsmith.pipeline.environment_generation import generate, load_run_inputs
-    from trajsmith.pipeline.wished_environments import add_made_files, build_wish_sources, read_plan, store_plan
+    from trajsmith.pipeline.environment_generation import (
+        add_made_files,
+        build_wish_sources,
+        generate,
+        load_run_inputs,
+        read_plan,
+        store_plan,
+    )
 
     has_sources = any(source is not None for source in (domain, tasks, documents, plan))
     settings = load_run_settings(config, run, overrides, has_sources)

@@ -162,6 +162,9 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def _run_stdio(source: Callable[[], "EnvironmentSource"], start: dict[str, Any]) -> None:
+    from trajsmith.environments import require_mcp
+
+    require_mcp("`trajsmith env serve`")
     from trajsmith.environments.serving import prepare_serving
     from trajsmith.environments.serving.stdio import claim_stdio, serve_stdio
 
@@ -183,6 +186,9 @@ def _run_http(
     token: str | None,
     names: Sequence[str],
 ) -> None:
+    from trajsmith.environments import require_mcp
+
+    require_mcp("`trajsmith env serve`")
     from trajsmith.environments.serving import prepare_serving
     from trajsmith.environments.serving.access import AccessSettings
     from trajsmith.environments.serving.http import PATH, listen, serve_http

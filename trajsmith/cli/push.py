@@ -19,6 +19,9 @@ def push(
     tasks: Annotated[
         bool, typer.Option("--tasks", help="Put the tasks of a run beside its rows, so that hub:REPO can be played.")
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEY", help="Sign the manifest with a private Ed25519 key (PEM).")
+    ] = None,
 ) -> None:
     """Push to the Hub. Interrupted, the same command goes on with what is missing. The token is HF_TOKEN's."""
     from huggingface_hub import HfApi
@@ -29,6 +32,10 @@ def push(
     folder = find_pushed_folder(source, format_name)
     if tasks:
         _write_tasks(source, folder)
+    if tasks or sign:
+        from trajsmith.export import write_manifest
+
+        print_line(f"manifest of {write_manifest(folder, sign)} files{', signed' if sign else ''}")
     api = None if dry_run else HfApi()
     plan = plan_push(folder, repo, api)
     for name in plan.upload:

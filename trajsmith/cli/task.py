@@ -52,6 +52,9 @@ def serve(
     if openenv is not None:
         _serve_openenv(run, host, port, reward)
         return
+    from trajsmith.environments import require_mcp
+
+    require_mcp("`trajsmith task serve`")
     from trajsmith.environments.serving.access import AccessSettings
     from trajsmith.environments.serving.http import listen, serve_http
     from trajsmith.pipeline.hub_runs import open_run
@@ -100,6 +103,9 @@ def _serve_openenv(run: Path, host: str, port: int, reward: str) -> None:
 @app.command()
 def tools(url: Url = URL) -> None:
     """List the tools of a task that is served."""
+    from trajsmith.environments import require_mcp
+
+    require_mcp("`trajsmith task tools`")
     from mcp import Client
 
     _check_server(url)
@@ -120,6 +126,9 @@ def call(
     file: Annotated[Path | None, typer.Option("--file", help="Make the calls of a transcript in place of one.")] = None,
 ) -> None:
     """Call a tool of a task that is served, and print the result."""
+    from trajsmith.environments import require_mcp
+
+    require_mcp("`trajsmith task call`")
     from mcp import Client
 
     if (file is None) == (not name):

@@ -45,6 +45,8 @@ def show_plan(plan: "TrainingPlan") -> None:
         f"{rows} rows, {plan.tokens} tokens (longest row {plan.longest}), {plan.trained} of them in the loss "
         f"({100 * plan.trained / max(1, plan.tokens):.1f} %)"
     )
+    if plan.masked_messages:
+        out.print(f"messages masked for redundant or harmful calls: {plan.masked_messages}", markup=False)
     if plan.empty_think_blocks:
         out.print(f"empty <think></think> in the loss: {plan.empty_think_blocks}", markup=False)
     for reason, number in plan.refused.items():

@@ -22,14 +22,19 @@ from trajsmith.pipeline.arena_report import ArenaReport, RoundReport, write_repo
 from trajsmith.pipeline.arena_trainers import TRAINERS, TrainingJob
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.diagnosis import diagnose_folders, load_observations, read_diagnosis, write_diagnosis
+from trajsmith.pipeline.environment_generation import (
+    add_made_files,
+    build_wish_sources,
+    generate,
+    load_gen_config,
+    store_plan,
+)
 from trajsmith.pipeline.environment_generation import check_ready as check_generation
-from trajsmith.pipeline.environment_generation import generate, load_gen_config
 from trajsmith.pipeline.evaluation import run_eval
 from trajsmith.pipeline.format_export import iter_selected
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.pipeline.runner import check_ready, run_pipeline
-from trajsmith.pipeline.wished_environments import add_made_files, build_wish_sources, store_plan
 from trajsmith.pipeline.yaml_settings import dump_settings, dump_yaml, load_settings
 from trajsmith.records import (
     InputError,
@@ -257,8 +262,8 @@ class Arena:
     def _read_plan(self, number: int) -> SamplingPlan:
         """Read the plan of a round, with the files of the environments that were made for it."""
         folder = self.config.out / f"round-{number}"
-        made = folder / "environments" / RUN / PLAN
-        return load_settings(made if made.is_file() else folder / "diagnosis" / PLAN, SamplingPlan)
+        filled = folder / "environments" / RUN / PLAN
+        return load_settings(filled if filled.is_file() else folder / "diagnosis" / PLAN, SamplingPlan)
 
     def _train(self, number: int, arm: str, model: str) -> str:
         """Make the rows of an arm and train on them; return the model."""

@@ -20,6 +20,7 @@ from trajsmith.evals.suites import (
 )
 from trajsmith.models import SCRIPTED, BudgetSettings, ChatModel, ModelSettings, Role, RolesSettings
 from trajsmith.models.registry import ModelRegistry
+from trajsmith.pipeline.bench_contamination import report_contamination
 from trajsmith.pipeline.evaluation import open_local_model
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.records import FrozenModel, InputError, RunError
@@ -52,6 +53,8 @@ class BenchConfig(FrozenModel):
     """Virtual environment that has the suite's package."""
     path: Path | None = None
     """Checkout of the suite, where no package holds it."""
+    trained_on: tuple[Path, ...] = ()
+    """Runs whose rows the model was trained on: those that hold tasks of the suite are counted."""
     concurrency: int = 8
     temperature: float = 0.0
     max_tokens: int = 1024
@@ -74,10 +77,10 @@ class BenchConfig(FrozenModel):
 
 
 async def run_bench(config: BenchConfig, progress: RunProgress | None = None) -> list[CategoryScore]:
-    """Play what is missing, and write `results.json` beside the plays.
+    """Play what is missing, and write `results.json` beside the plays, and `contamination.json` with `trained_on`.
 
     Raises:
-        InputError: Suite, category or model cannot be used.
+        InputError: A run, suite, category or model cannot be used.
         RunError: The suite ended, or a model does not answer any more; finished tasks are stored.
     """
     if config.suite in UNAVAILABLE:
@@ -97,6 +100,8 @@ async def run_bench(config: BenchConfig, progress: RunProgress | None = None) ->
             for category in config.categories or suite.categories
             for task in (await suite.load_tasks(category))[: config.limit]
         ]
+        if config.trained_on:
+            report_contamination(tasks, config.trained_on, config.out)
         player = await models.build_player(suite, tasks)
         question = config.question(suite.version, isinstance(suite, ConversationSuite))
         with (progress or NullProgress()).stage("play tasks", len(tasks) * config.trials, 0, 0) as bar:

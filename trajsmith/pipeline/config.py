@@ -240,8 +240,8 @@ def _follow_plan(config: RunConfig) -> RunConfig:
     rates = {**config.vary.rates, **dict.fromkeys(config.plan.variants, 1.0)}
     named = {entry.python for entry in config.environments}
     files = [str(file) for wish in config.plan.environments for file in wish.files]
-    made = [EnvironmentSettings(python=file) for file in dict.fromkeys(files) if file not in named]
-    update = {"vary": config.vary.model_copy(update={"rates": rates}), "environments": (*config.environments, *made)}
+    entries = [EnvironmentSettings(python=file) for file in dict.fromkeys(files) if file not in named]
+    update = {"vary": config.vary.model_copy(update={"rates": rates}), "environments": (*config.environments, *entries)}
     return config.model_copy(update=update)
 
 

@@ -13,6 +13,7 @@ from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.sources.model_classification import STATEFUL_PROMPT, read_task_set_with_model
 from trajsmith.envgen.sources.read_result import SourceReadResult
 from trajsmith.envgen.sources.web_search import SearchSettings, WebSearcher
+from trajsmith.envgen.synthesis.acceptance import ENVIRONMENTS_FOLDER
 from trajsmith.envgen.synthesis.concurrent_themes import synthesize_environments
 from trajsmith.envgen.synthesis.examination import DraftRunner
 from trajsmith.envgen.synthesis.funnel import Funnel, build_funnel
@@ -34,10 +35,19 @@ from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import USAGE, ModelRegistry, check_models
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.pipeline.run_directory import CONFIG, RunDirectory
-from trajsmith.pipeline.yaml_settings import dump_settings, load_settings
-from trajsmith.records import FrozenModel, InputError, PlainName, SourcePath, StepJournal, content_hash
+from trajsmith.pipeline.yaml_settings import dump_settings, dump_yaml, load_settings
+from trajsmith.records import (
+    FrozenModel,
+    InputError,
+    PlainName,
+    SourcePath,
+    StepJournal,
+    content_hash,
+    write_whole_file,
+)
+from trajsmith.toolgraph import EnvironmentWish, SamplingPlan
 
-SUMMARY = "summary.json"
+SUMMARY, PLAN = "summary.json", "plan.yaml"
 GROWTH = "growth.json"
 """The environment that a run grows; not there in a run that makes new ones."""
 UNREAD = "unread.json"
@@ -323,3 +333,60 @@ def load_run_inputs(folder: Path) -> GenerationInputs:
     if not sources and left.tasks is None:
         raise InputError(f"{folder} knows of no source yet: give one, such as --from-domain NAME, with --config FILE")
     return GenerationInputs(sources=tuple(dict.fromkeys(sources)), tasks=left.tasks)
+
+
+def read_plan(file: Path) -> SamplingPlan:
+    """Read a plan that wants environments.
+
+    Raises:
+        InputError: It cannot be read, or no environment is left to make.
+    """
+    plan = load_settings(file, SamplingPlan, must_exist=True)
+    if not plan.list_unmade():
+        state = "has all that it wants" if plan.environments else "wants none: no environment is weak as a whole"
+        raise InputError(
+            f"{file}: environments: the plan {state}; trajsmith run CONFIG --plan {file} takes it as it is"
+        )
+    return plan
+
+
+def build_wish_sources(plan: SamplingPlan) -> list[ThemeSource]:
+    """Return a theme for each environment of a plan that nothing was made for."""
+    wishes = [wish for wish in plan.environments if not wish.files]
+    return [
+        ThemeSource(kind="domain", name=_name_theme(wish), summary=wish.wish, origin=PLAN, licence=None)
+        for wish in wishes
+    ]
+
+
+def _name_theme(wish: EnvironmentWish) -> str:
+    return wish.like.replace("_", " ")
+
+
+def store_plan(config: GenConfig, plan: SamplingPlan) -> None:
+    """Keep a plan in the run that makes its environments, so that the directory is enough to go on."""
+    write_whole_file(open_run(config).file(PLAN), _dump_plan(plan))
+
+
+def add_made_files(run: Path, outcomes: Sequence[SynthesisOutcome]) -> Path | None:
+    """Write the files of accepted environments into the plan of a run; return it, or None if none was made for it."""
+    file = run / PLAN
+    if not file.is_file():
+        return None
+    plan = load_settings(file, SamplingPlan)
+    names = {one.source: one.name for one in outcomes if one.accepted}
+    wishes = []
+    for wish in plan.environments:
+        name = names.get(_name_theme(wish))
+        if name is not None and not wish.files:
+            path = (run / ENVIRONMENTS_FOLDER / name / f"{name}.py").resolve()
+            wish = wish.model_copy(update={"files": (path,)})
+        wishes.append(wish)
+    if tuple(wishes) == plan.environments:
+        return None
+    write_whole_file(file, _dump_plan(plan.model_copy(update={"environments": tuple(wishes)})))
+    return file
+
+
+def _dump_plan(plan: SamplingPlan) -> bytes:
+    return dump_yaml(plan.model_dump(mode="json")).encode()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sandbox.settings import SandboxSettings
+from trajsmith.export import ENVELOPE, MANIFEST, check_manifest
 from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
 from trajsmith.pipeline.run_directory import HUB, RunDirectory
@@ -27,12 +28,14 @@ def open_run(path: Path | str) -> RunDirectory:
 def fetch_run(path: Path | str) -> Path:
     """Download the tasks of a repository, what is missing of them, and return the folder.
 
+    Where the repository has a manifest, its files are those that the manifest names.
+
     Args:
         path: `hub:owner/name`, or `hub:owner/name@revision`.
 
     Raises:
         InputError: It is no name of a repository, the token may not read it, or it holds no tasks.
-        RunError: The Hub cannot be reached.
+        RunError: The Hub cannot be reached, or a file differs from the manifest.
     """
     from huggingface_hub import constants, snapshot_download
 
@@ -44,11 +47,12 @@ def fetch_run(path: Path | str) -> Path:
     folder = (
         Path(constants.HF_HOME) / "trajsmith" / f"{repo.replace('/', '--')}@{(revision or 'main').replace('/', '--')}"
     )
-    pattern = f"{TASKS_OF_DATASET}/*"
+    patterns = [f"{TASKS_OF_DATASET}/*", MANIFEST, ENVELOPE]
     with translate_hub_errors(repo):
         snapshot_download(
-            repo, repo_type="dataset", revision=revision or None, allow_patterns=pattern, local_dir=folder
+            repo, repo_type="dataset", revision=revision or None, allow_patterns=patterns, local_dir=folder
         )
+    check_manifest(folder, TASKS_OF_DATASET)
     run = folder / TASKS_OF_DATASET
     if not (run / "config.yaml").is_file():
         raise InputError(f"{repo} holds no tasks: push them with `trajsmith push RUN {repo} --tasks`")

@@ -1,6 +1,13 @@
 """Rewards by name: one file is one reward, a function of the evidence and the settings."""
 
-from trajsmith.verify.rewards._evidence import REWARDS, Reward, RewardEvidence, RewardName, RewardSettings
+from trajsmith.verify.rewards._evidence import (
+    REWARDS,
+    STEP_REWARDS,
+    Reward,
+    RewardEvidence,
+    RewardName,
+    RewardSettings,
+)
 
 
 def compute_rewards(evidence: RewardEvidence, settings: RewardSettings) -> dict[str, float]:
@@ -9,4 +16,4 @@ def compute_rewards(evidence: RewardEvidence, settings: RewardSettings) -> dict[
     return {name: round(value, 4) for name, value in values.items() if value is not None}
 
 
-__all__ = ["REWARDS", "Reward", "RewardEvidence", "RewardName", "RewardSettings", "compute_rewards"]
+__all__ = ["REWARDS", "STEP_REWARDS", "Reward", "RewardEvidence", "RewardName", "RewardSettings", "compute_rewards"]

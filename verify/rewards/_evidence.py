@@ -6,12 +6,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from trajsmith.records import CheckOutcome, CriterionOutcome, FrozenModel, Outcome, Registry
+from trajsmith.records import CheckOutcome, CriterionOutcome, FrozenModel, Outcome, Registry, StepLabel
 
 Reward = Callable[["RewardEvidence", "RewardSettings"], float | None]
 """A pure function to a number, or None where it cannot tell."""
 
 REWARDS: Registry[Reward] = Registry("rewards", "trajsmith.verify.rewards")
+STEP_REWARDS = frozenset({"steps"})
+"""Rewards that need the labels of calls."""
 RewardName = Annotated[str, AfterValidator(REWARDS.check_name)]
 
 
@@ -39,6 +41,7 @@ class RewardEvidence:
         calls: Number of calls that were made, by the agent and by the user.
         errors: Kind of refusal of each call of the agent in order, None where it succeeded.
         criteria: Outcome of every criterion of the task's rubric; empty if it has none.
+        step_labels: Labels of the agent's calls in a completed play; None if there are none.
     """
 
     outcome: Outcome
@@ -49,6 +52,7 @@ class RewardEvidence:
     calls: int
     errors: Sequence[str | None] = ()
     criteria: Sequence[CriterionOutcome] = ()
+    step_labels: Sequence[StepLabel] | None = None
 
     @property
     def is_undecidable(self) -> bool:

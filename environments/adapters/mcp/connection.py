@@ -56,6 +56,8 @@ _SHUTDOWN_SECONDS = 5.0
 _MOST_PAGES = 1000
 _MOST_TOOLS = 5000
 """Tools of one server: more than anybody has, and few enough to check them all."""
+_MOST_BYTES = 16 << 20
+"""Bytes of all pages of a list together, as JSON: what one message may have."""
 
 
 class _Session(ClientSession):
@@ -181,13 +183,16 @@ class McpConnection:
             await session.discover()
         tools: list[Tool] = []
         cursor: str | None = None
-        pages = 0
+        pages = size = 0
         try:
             while True:
                 page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
                 tools += page.tools
                 cursor = page.next_cursor
                 pages += 1
+                size += len(page.model_dump_json())
+                if size > _MOST_BYTES:
+                    raise InputError(f"MCP server {self._environment}: it lists more than {_MOST_BYTES} bytes of tools")
                 if pages > _MOST_PAGES or len(tools) > _MOST_TOOLS:
                     raise InputError(f"MCP server {self._environment}: it lists more than {_MOST_TOOLS} tools")
                 if not cursor:

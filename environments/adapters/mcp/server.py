@@ -11,6 +11,7 @@ from trajsmith.environments.adapters.mcp.launch import ServerLaunch, fill_from_p
 from trajsmith.environments.adapters.mcp.process import ServerProcess
 from trajsmith.environments.adapters.mcp.settings import McpSettings, ObserveSettings, SnapshotSettings, StateSettings
 from trajsmith.environments.adapters.mcp.workspace import Workspace
+from trajsmith.environments.mcp_library import require_mcp
 from trajsmith.environments.session import ToolResult
 from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue, canonical_json
 
@@ -86,11 +87,10 @@ class LiveServer:
             raise EnvironmentFault("start", self._settings.name, f"{command[0]}: {error.strerror}") from error
 
     async def _connect(self, launch: ServerLaunch) -> "McpConnection":
-        try:
-            from trajsmith.environments.adapters.mcp import transport
-            from trajsmith.environments.adapters.mcp.connection import McpConnection
-        except ImportError as error:
-            raise InputError(f"MCP servers need the package mcp: pip install 'mcp>=2.1,<3' ({error})") from error
+        require_mcp(f"the MCP server {self._settings.name}")
+        from trajsmith.environments.adapters.mcp import transport
+        from trajsmith.environments.adapters.mcp.connection import McpConnection
+
         settings, public = self._settings, self._workspace.mask_text
         if settings.command is not None:
             process = await self._spawn(launch, settings.command)

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.environments.arguments import validate_schema
+from trajsmith.environments.check_time import count_check_time, limit_check_time
 from trajsmith.environments.tool_actors import check_user_tools, find_tool_actor
 from trajsmith.records import (
     EnvironmentSpec,
@@ -43,7 +44,9 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
     own = {settings.snapshot.save, settings.snapshot.load} if settings.snapshot else set()
     names = wanted - set(settings.tools.exclude) - own
     check_user_tools(f"MCP server {settings.name}: tools.user", settings.tools.user, names)
-    tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
+    with limit_check_time(f"MCP server {settings.name}"), count_check_time():
+        tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
+        state_schema = _state_schema(settings, hello.tools)
     _examples_must_fit(settings, tools)
     kind = f"stdio:{settings.command[0].rsplit('/', 1)[-1]}" if settings.command else "http"
     try:
@@ -54,7 +57,7 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
             domain=settings.domain,
             policy=settings.policy,
             tools=tools,
-            state_schema=_state_schema(settings, hello.tools),
+            state_schema=state_schema,
             source=f"mcp:{kind} ({hello.name} {hello.version})",
             can_restore=settings.snapshot is not None,
         )

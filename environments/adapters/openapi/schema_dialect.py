@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
+from trajsmith.environments.check_time import count_check_time
 from trajsmith.records import JsonObject, JsonValue
 
 View = Literal["request", "response"]
@@ -233,10 +234,12 @@ class Dialect:
             if isinstance(converted.get(high), bool) and converted.pop(high) and low in converted:  # 3.0
                 converted[high] = converted.pop(low)
         if "pattern" in converted:
-            try:
-                re.compile(converted["pattern"])
-            except (re.error, TypeError, OverflowError, RecursionError) as error:
-                self.dropped.append(f"pattern {converted.pop('pattern')!r} is not understood ({error}) and not checked")
+            with count_check_time():
+                try:
+                    re.compile(converted["pattern"])
+                except (re.error, TypeError, OverflowError, RecursionError) as error:
+                    why = f"is not understood ({error}) and not checked"
+                    self.dropped.append(f"pattern {converted.pop('pattern')!r} {why}")
         examples = [node["example"]] if "example" in node else node.get("examples")
         if isinstance(examples, list) and examples:
             converted["examples"] = examples

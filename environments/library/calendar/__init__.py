@@ -392,7 +392,7 @@ class Calendar(Environment[CalendarState]):
             raise ToolError("the event has already started or is over, so it stays as it is")
         if event.organiser_id is not None:
             organiser = self.state.contacts[event.organiser_id].full_name
-            raise ToolError(f"the event is organised by {organiser}, and what others organise cannot be changed")
+            raise ToolError(f"the organiser is {organiser}; an event can be changed only by its organiser")
         return event
 
     def _check_time(

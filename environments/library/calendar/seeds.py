@@ -76,16 +76,16 @@ WORK_TITLES = (
 WITH_CONTACT = ("One-to-one with {}", "Coffee with {}", "Call with {}", "Handover with {}")
 ERRANDS = ("Dentist appointment", "Haircut", "Car service", "Eye test", "Vet appointment", "Parcel delivery")
 EVENINGS = (
-    "Swimming",
+    "Swim training",
     "Yoga class",
     "Piano lesson",
     "Pottery course",
-    "Cinema",
+    "Cinema evening",
     "Birthday dinner",
     "Language class",
     "Dance class",
 )
-WEEKENDS = ("Bike ride", "Garden work", "Climbing", "Trip to the lake", "Visit from the family", "Car boot sale")
+WEEKENDS = ("Bike ride", "Garden day", "Climbing trip", "Trip to the lake", "Visit from the family", "Car boot sale")
 INVITED_TO = {
     "work": ("Strategy day", "Kick-off meeting", "Press briefing", "Feedback round", "Safety briefing", "Site visit"),
     "evening": ("Housewarming party", "Quiz night", "Board game evening", "Farewell drinks", "Barbecue", "Film night"),

@@ -32,6 +32,7 @@ from trajsmith.environments.library.mobile_care.state import (
     InvoiceStatus,
     MobileCareState,
     Plan,
+    Service,
     TimeWindow,
     Visit,
 )
@@ -282,14 +283,19 @@ class MobileCare(Environment[MobileCareState]):
         )
 
     @tool(effect="read")
-    def list_outages(self, customer_id: str) -> list[OutageSummary]:
+    def list_outages(self, customer_id: str, service: Service | None = None) -> list[OutageSummary]:
         """List current, planned and recent outages in the town of an account, latest first.
 
         Args:
             customer_id: Customer account.
+            service: Only outages of this service.
         """
         city = rules.own_account(self.state, customer_id).address.city
-        outages = [outage for outage in self.state.outages.values() if outage.city == city]
+        outages = [
+            outage
+            for outage in self.state.outages.values()
+            if outage.city == city and service in (None, outage.service)
+        ]
         return [
             OutageSummary(**outage.model_dump(exclude={"city"}))
             for outage in sorted(outages, key=lambda outage: outage.started_at, reverse=True)

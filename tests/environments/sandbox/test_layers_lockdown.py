@@ -103,6 +103,19 @@ def test_a_worker_of_root_has_a_user_of_its_own_and_nothing_of_root(bare: Bare, 
     assert _said(bare, place, "import os\nreturn [os.getuid(), os.geteuid(), os.getgid()]") == [70000] * 3
 
 
+@pytest.mark.parametrize("wide", [True, False], ids=["all users", "users below 65536"])
+def test_users_of_workers_are_nobody_elses(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits.Path, "read_text", lambda _: f"0 100000 {2**32 - 1 if wide else 65536}\n")
+    limits.list_users.cache_clear()
+    try:
+        users = limits.list_users()
+    finally:
+        limits.list_users.cache_clear()
+    for taken in (range(61184, 65520), range(65534, 65536), range(100_000, 600_100_000), range(60_001)):
+        assert users[-1] < taken[0] or users[0] > taken[-1], "systemd's, nobody's, sub-users, people"
+    assert len(users) > 500
+
+
 @pytest.mark.parametrize(
     "call", ["os.close(3)", "os.dup2(0, 3)", "os.fork()", "os.pipe()", "signal.signal(signal.SIGPROF, signal.SIG_IGN)"]
 )

@@ -1,5 +1,8 @@
 """Many plays at a time: in one message, from synchronous code, and check functions in workers of their own."""
 
+import subprocess
+import sys
+
 import pytest
 from shop import shop
 
@@ -34,6 +37,41 @@ async def test_calls_together_are_what_they_are_alone() -> None:
         assert "before reset" in str(outcome)
     assert (await sessions[5].snapshot())["orders"]["W1"]["price"] == 5.0
     source.close()
+
+
+async def test_one_call_together_is_a_call() -> None:
+    source = shop(wall_seconds=0.7)
+    session = await source.open()
+    await session.reset((await source.states(1))[0])
+    (outcome,) = await call_batch([(session, "set_price", {"order_id": "W1", "price": 5.0})])
+    assert isinstance(outcome, ToolResult) and outcome.content["price"] == 5.0  # type: ignore[call-overload, index]
+    (outcome,) = await call_batch([(session, "misbehave", {"how": "spin in C"})])
+    assert isinstance(outcome, EnvironmentFault) and outcome.kind == "timeout"
+    assert await call_batch([]) == []
+    source.close()
+
+
+TIMER = """
+from trajsmith.environments.sandbox.serve import Timer
+
+timer = Timer()
+timer.install()
+timer.start(0.02)
+timer.stop()
+for _ in range(5000):
+    sum(range(1000))
+timer.start(0.05)
+try:
+    while True:
+        pass
+except BaseException as error:
+    print(type(error).__name__)
+"""
+
+
+def test_a_limit_that_ended_interrupts_nothing_and_the_next_one_holds() -> None:
+    done = subprocess.run([sys.executable, "-c", TIMER], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("CallTimeout\n", "")
 
 
 async def test_a_worker_lost_over_one_call_costs_the_others_nothing() -> None:

@@ -40,7 +40,12 @@ def doubling():
     return {"type": "object", "properties": {"x": {"$ref": "#/$defs/D0"}}, "$defs": definitions}
 
 
+FOLDED = "(?i)" + "[a-\U0010ffff]" * 100
 LISTS = {
+    "slow patterns": [
+        tool(name=f"t{n}", inputSchema={"type": "object", "properties": {"x": {"pattern": f"{FOLDED}{n}"}}})
+        for n in range(3000)
+    ],
     "many tools": [tool(name=f"t{n}") for n in range(50_000)],
     "name with escape": [tool(name="\x1b[2Jact")],
     "name twice": [tool(), tool()],
@@ -104,6 +109,8 @@ for line in sys.stdin:
         answer(message, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about})
     elif method == "tools/list" and MODE == "endless pages":
         answer(message, {"tools": [tool()], "nextCursor": "more"})
+    elif method == "tools/list" and MODE == "long pages":
+        answer(message, {"tools": [tool(description="x" * 4_000_000)], "nextCursor": "more"})
     elif method == "tools/list":
         listed = LISTS.get(MODE, [tool(**output_schema())])
         answer(message, {"tools": listed})

@@ -1,0 +1,210 @@
+"""Manifest of a dataset: an in-toto statement that names every file by its SHA-256, and its signature.
+
+`manifest.json` is the statement; `manifest.dsse.json` is the same statement in a DSSE envelope, signed with Ed25519. No
+network and no service takes part: whoever has the public key can check a copy.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from trajsmith.records import InputError, JsonObject, RunError, install_command
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+MANIFEST = "manifest.json"
+ENVELOPE = "manifest.dsse.json"
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "urn:trajsmith:dataset:v1"
+PAYLOAD = "application/vnd.in-toto+json"
+"""Type of what a DSSE envelope of a statement holds."""
+READ = 1 << 20
+
+
+def write_manifest(folder: Path, key: Path | None = None) -> int:
+    """Write the manifest of a dataset beside its files, and return how many files it names.
+
+    Args:
+        folder: Dataset, complete but for the manifest.
+        key: Private key (PEM, Ed25519) that signs it; without one an older signature is removed.
+
+    Raises:
+        InputError: The key cannot be read, or the package that signs is missing.
+    """
+    names = [name for name in sorted(list_files(folder)) if name not in (MANIFEST, ENVELOPE)]
+    subject = [{"name": name, "digest": {"sha256": _hash_file(folder / name)}} for name in names]
+    statement = orjson.dumps(
+        {
+            "_type": STATEMENT,
+            "subject": subject,
+            "predicateType": PREDICATE,
+            "predicate": {"trajsmith": version("trajsmith")},
+        },
+        option=orjson.OPT_INDENT_2,
+    )
+    envelope = None if key is None else _sign(statement, key)
+    (folder / MANIFEST).write_bytes(statement)
+    if envelope is None:
+        (folder / ENVELOPE).unlink(missing_ok=True)
+    else:
+        (folder / ENVELOPE).write_bytes(envelope)
+    return len(names)
+
+
+def check_manifest(folder: Path, part: str) -> int | None:
+    """Compare a part of a downloaded dataset with its manifest, and return how many files are equal.
+
+    Files that the manifest does not name are removed: they are leftovers of another revision, or nobody vouches for
+    them.
+
+    Args:
+        folder: Download, with the manifest if there is one.
+        part: Folder in it that was downloaded.
+
+    Returns:
+        None if there is no manifest.
+
+    Raises:
+        RunError: A file is missing or differs.
+    """
+    if not (folder / MANIFEST).is_file():
+        return None
+    digests = _read_subjects(folder)
+    named = {name for name in digests if name.startswith(f"{part}/")}
+    for name in sorted(named):
+        if not (folder / name).is_file():
+            raise RunError(f"{folder}: {name} is missing, which the manifest names")
+        if _hash_file(folder / name) != digests[name]:
+            raise RunError(
+                f"{folder}: {name} is not the file that the manifest names; delete the folder to fetch it anew"
+            )
+    for name in list_files(folder / part):
+        if f"{part}/{name}" not in named:
+            (folder / part / name).unlink()
+    return len(named)
+
+
+def check_signature(folder: Path, key: Path) -> str:
+    """Check who signed the manifest of a downloaded dataset, and return the id of the key.
+
+    Args:
+        folder: Download with manifest and envelope.
+        key: Public key (PEM, Ed25519).
+
+    Raises:
+        InputError: The key cannot be read, or the package that checks is missing.
+        RunError: There is no signature, it is of another key, or of another manifest.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    public = _load_public_key(key)
+    if not (folder / ENVELOPE).is_file():
+        raise RunError(f"{folder}: the dataset is not signed: there is no {ENVELOPE}")
+    try:
+        envelope = orjson.loads((folder / ENVELOPE).read_bytes())
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
+        kind = str(envelope["payloadType"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise RunError(f"{folder}: {ENVELOPE} is no DSSE envelope: {error!r}") from error
+    if payload != (folder / MANIFEST).read_bytes():
+        raise RunError(f"{folder}: {ENVELOPE} signs another manifest")
+    for signature in signatures:
+        try:
+            public.verify(signature, encode_for_signing(kind, payload))
+            return compute_key_id(public)
+        except InvalidSignature:
+            continue
+    raise RunError(f"{folder}: the manifest is not signed by the key {key}")
+
+
+def encode_for_signing(kind: str, payload: bytes) -> bytes:
+    """Return what DSSE signs: type and content with their lengths (its pre-authentication encoding)."""
+    return b"DSSEv1 %d %b %d %b" % (len(kind.encode()), kind.encode(), len(payload), payload)
+
+
+def compute_key_id(key: "Ed25519PublicKey") -> str:
+    """Return the SHA-256 of a public key (DER), as a name for it."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
+
+
+def _sign(statement: bytes, file: Path) -> bytes:
+    key = _load_private_key(file)
+    signature = key.sign(encode_for_signing(PAYLOAD, statement))
+    envelope: JsonObject = {
+        "payloadType": PAYLOAD,
+        "payload": base64.b64encode(statement).decode(),
+        "signatures": [{"keyid": compute_key_id(key.public_key()), "sig": base64.b64encode(signature).decode()}],
+    }
+    return orjson.dumps(envelope, option=orjson.OPT_INDENT_2)
+
+
+def _load_private_key(file: Path) -> "Ed25519PrivateKey":
+    serialization = _import_serialization()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = _parse_key(file, lambda text: serialization.load_pem_private_key(text, None))
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{file} is no Ed25519 key: make one with `openssl genpkey -algorithm ed25519 -out {file}`")
+    return key
+
+
+def _load_public_key(file: Path) -> "Ed25519PublicKey":
+    serialization = _import_serialization()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    key = _parse_key(file, serialization.load_pem_public_key)
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError(f"{file} is no public Ed25519 key: write it with `openssl pkey -in KEY -pubout -out {file}`")
+    return key
+
+
+def _import_serialization() -> Any:
+    try:
+        from cryptography.hazmat.primitives import serialization
+    except ImportError as error:
+        raise InputError(f"signatures need the package cryptography: {install_command('sign')}") from error
+    return serialization
+
+
+def _parse_key(file: Path, parse: Any) -> Any:
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise InputError(f"{file} cannot be read: it is no file")
+    try:
+        return parse(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{file} is no key in PEM without a password: {str(error).splitlines()[0]}") from error
+
+
+def _read_subjects(folder: Path) -> dict[str, str]:
+    try:
+        statement = orjson.loads((folder / MANIFEST).read_bytes())
+        return {str(one["name"]): str(one["digest"]["sha256"]) for one in statement["subject"]}
+    except (LookupError, TypeError, ValueError) as error:
+        raise RunError(f"{folder}: {MANIFEST} is no manifest of a dataset: {error!r}") from error
+
+
+def list_files(folder: Path) -> Iterator[str]:
+    """Yield the names of a folder's files, hidden ones left out."""
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in name.parts):
+            yield name.as_posix()
+
+
+def _hash_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(READ):
+            digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,60 @@
+"""Rows for verl and LLaMA-Factory, loaded by their own dataset classes: the loss is on what the agent wrote."""
+
+import orjson
+import pytest
+from other_side import run_script
+
+from trajsmith.api.datasets import export_dataset
+from trajsmith.api.runs import load_run
+from trajsmith.pipeline.dataset_selection import iter_accepted
+
+pytestmark = pytest.mark.servers
+
+
+def is_learnt(row, messages):
+    """Return True if all texts and calls of the agent are in the loss, and results and the user's texts are not."""
+    own = [message for message in messages if message.role == "assistant"]
+    names = [call.function.name for message in own for call in message.tool_calls or ()]
+    others = [message.content for message in messages if message.role == "user"]
+    return (
+        all((message.content or "") in row["learnt"] for message in own)
+        and all(f'"name": "{name}"' in row["learnt"] for name in names)
+        and all(text in row["text"] and text not in row["learnt"] for text in others)
+    )
+
+
+def match(rows, run):
+    """Count the accepted conversations of a run that one of the rows holds."""
+    accepted = [judged.trajectory.messages for judged in iter_accepted(run)]
+    assert len(rows) == len(accepted) > 5
+    return sum(any(is_learnt(row, messages) for row in rows) for messages in accepted)
+
+
+@pytest.mark.timeout(600)
+def test_verl_loads_rows(run, tmp_path, checked):
+    for name in ("verl_sft", "verl_rl"):
+        export_dataset(load_run(run.path), out=tmp_path / name, format=name)
+    *rows, about = run_script("verl", "read_verl.py", tmp_path / "verl_sft", tmp_path / "verl_rl")
+    learnt = [row for row in rows if row["kind"] == "sft"]
+    checked(
+        "verl", about["version"], "MultiTurnSFTDataset with the class beside the data", match(learnt, run), len(learnt)
+    )
+    tasks = [row for row in rows if row["kind"] == "rl"]
+    known = {judged.task.id for judged in iter_accepted(run)}
+    right = sum(
+        row["task"] == row["task_id"]
+        and row["task_id"] in known
+        and row["prompt"][-1]["role"] == "user"
+        and row["tools"] > 0
+        for row in tasks
+    )
+    assert len(tasks) == len(known)
+    checked("verl", about["version"], "RLHFDataset", right, len(tasks))
+
+
+@pytest.mark.timeout(600)
+def test_llama_factory_loads_rows(run, tmp_path, checked):
+    export_dataset(load_run(run.path), out=tmp_path / "rows", format="sharegpt")
+    entries = orjson.loads((tmp_path / "rows" / "dataset_info.json").read_bytes())
+    *rows, about = run_script("llamafactory", "read_llamafactory.py", tmp_path / "rows", *entries)
+    checked("LLaMA-Factory", about["version"], "get_dataset, template qwen3", match(rows, run), len(rows))

@@ -1,0 +1,74 @@
+"""Rows as training units: whole, turns or steps with their history, and what of them stays context."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from trajsmith.export.formats.per_step import WINDOW
+from trajsmith.export.history import cut_row, find_assistant_messages, find_unlearnt_messages, split_rounds
+from trajsmith.export.loss_mask import read_tools
+from trajsmith.records import JsonObject, RecordDropped, ToolStyle, render_tools
+from trajsmith.train_sft.settings import HistorySettings
+
+
+@dataclass(frozen=True)
+class TrainingUnit:
+    """One row as it is trained on."""
+
+    row: JsonObject
+    unlearnt: tuple[int, ...] = ()
+    """Positions of the assistant's messages that stay context."""
+
+
+def split_masked_units(
+    rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full"
+) -> Iterator[TrainingUnit | RecordDropped]:
+    """Split rows into training units in which messages with needless or harmful calls are context.
+
+    A unit that has no other message of the assistant is left out. A row without labels gives the reason why it is
+    refused.
+    """
+    for row in rows:
+        try:
+            unlearnt = find_unlearnt_messages(row)
+        except RecordDropped as dropped:
+            yield dropped
+            continue
+        learnt = set(find_assistant_messages(row["messages"])) - set(unlearnt)
+        for unit, (start, stop) in zip(
+            split_training_units([row], history, tools), list_spans(row, history), strict=True
+        ):
+            if learnt.isdisjoint(range(start, stop)):
+                continue
+            moved = start - len(unit.get("prompt", ()))
+            yield TrainingUnit(unit, tuple(index - moved for index in unlearnt if start <= index < stop))
+
+
+def list_spans(row: JsonObject, history: HistorySettings) -> list[tuple[int, int]]:
+    """List start and stop of the messages that each training unit of a row teaches."""
+    if history.unit == "whole":
+        return [(0, len(row["messages"]))]
+    if history.unit == "per_step":
+        return [(start, start + 1) for start in find_assistant_messages(row["messages"])]
+    return split_rounds(row["messages"])
+
+
+def split_training_units(
+    rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full"
+) -> Iterator[JsonObject]:
+    """Split rows into training units: whole, turns, or steps with their history, and render their tools."""
+    window = history.window or (WINDOW if history.unit == "per_step" else None)
+    for row in rows:
+        row = {**row, "tools": render_tools(read_tools(row["tools"], str(row.get("id", ""))), tools)}
+        if history.unit == "whole":
+            yield {"messages": row["messages"], "tools": row["tools"]}
+            continue
+        spans = list_spans(row, history)
+        for number, span in enumerate(spans, 1):
+            cut = cut_row(
+                {"id": "", "task_id": "", "environment": "", "variant": "", "language": "", **row},
+                number,
+                len(spans),
+                span,
+                window,
+            )
+            yield {"prompt": cut["prompt"], "completion": cut["completion"], "tools": cut["tools"]}
