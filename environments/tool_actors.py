@@ -1,6 +1,6 @@
 """Who makes the calls of a tool, as far as its source says: the agent, or only the user on their own device.
 
-Words decide only where a description says who makes the call; see docs/environments.md for what they find.
+Words decide only where a description says who makes the call; docs/envgen.md tells what they find.
 """
 
 import re
@@ -46,16 +46,21 @@ def find_tool_actor(
     return "user" if _SAYS_USER.search(" ".join(description.split())) else "assistant"
 
 
-def check_user_tools(where: str, user_tools: Collection[str] | None, tools: Collection[str]) -> None:
-    """Check that the settings' tools of the user exist, and leave the agent at least one.
+def check_user_tools(where: str, user_tools: Collection[str] | None, actors: Mapping[str, Actor]) -> None:
+    """Check that the settings' tools of the user exist, and that the agent has a tool.
+
+    Args:
+        where: Where the tools of the user are set, for the error's text.
+        user_tools: Tools of the user in the settings; None if the settings leave it to the source.
+        actors: Who calls each tool.
 
     Raises:
-        InputError: One of them does not exist, or the agent has none left.
+        InputError: One of them does not exist, or all tools are the user's.
     """
-    unknown = sorted(set(user_tools or ()) - set(tools))
+    unknown = sorted(set(user_tools or ()) - actors.keys())
     if unknown:
-        raise InputError(f"{where}: no tool {unknown[0]!r}; there are {', '.join(sorted(tools)) or 'none'}")
-    if tools and user_tools and set(tools) <= set(user_tools):
+        raise InputError(f"{where}: no tool {unknown[0]!r}; there are {', '.join(sorted(actors)) or 'none'}")
+    if set(actors.values()) == {"user"}:
         raise InputError(f"{where}: all tools are the user's; leave the agent at least one")
 
 

@@ -22,7 +22,7 @@ from trajsmith.envgen.generate.known_records import PEOPLE, KnownColumn, KnownRe
 from trajsmith.envgen.generate.known_rules import add_rules
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
-from trajsmith.environments.tool_actors import find_tool_actor
+from trajsmith.environments import find_tool_actor
 from trajsmith.phrasing import normalize_name, pluralize, to_snake_case, with_article
 from trajsmith.records import Actor, InputError, JsonObject, derive_seed
 

@@ -15,8 +15,7 @@ from trajsmith.envgen.generate.columns import build_open_columns
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_tool_name
-from trajsmith.environments import limit_check_time
-from trajsmith.environments.tool_actors import find_tool_actor
+from trajsmith.environments import find_tool_actor, limit_check_time
 from trajsmith.phrasing import normalize_name, pluralize, word_set
 from trajsmith.records import InputError, JsonObject
 

@@ -13,8 +13,8 @@ from trajsmith.envgen.generate.code_tests import render_test_code
 from trajsmith.envgen.generate.formatting import fix_and_format_code, is_passing, run_tests
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import refine_blueprint
+from trajsmith.environments import check_user_tools
 from trajsmith.environments.sources import EnvironmentSettings, open_source
-from trajsmith.environments.tool_actors import check_user_tools, find_tool_actor
 from trajsmith.records import FrozenModel, InputError, RunError, StepJournal, canonical_json, hash_bytes
 
 ACCEPTANCE_SCORE = 0.9
@@ -69,7 +69,7 @@ def generate_environment(
         user_tools: Tools that only the user calls; None leaves it to the source.
 
     Raises:
-        InputError: The source has nothing usable, or a tool of the user is none.
+        InputError: The source has nothing usable, or a tool of the user does not exist.
         RunError: The doctor had no time; what is done stays done.
     """
     started = time.perf_counter()
@@ -95,16 +95,15 @@ def generate_environment(
 
 def _set_user_tools(blueprint: Blueprint, user_tools: Sequence[str] | None) -> Blueprint:
     """Return the blueprint with these tools as the user's, in place of those that its source names."""
-    names = [operation.name for operation in blueprint.operations]
-    chosen = user_tools
-    if chosen is None:
-        chosen = [operation.name for operation in blueprint.operations if operation.actor == "user"]
-    check_user_tools(f"{blueprint.name}: tools of the user", chosen, names)
-    operations = [
-        operation.model_copy(update={"actor": find_tool_actor(operation.name, "", user_tools=chosen)})
-        for operation in blueprint.operations
-    ]
-    return blueprint.model_copy(update={"operations": tuple(operations)})
+    operations = blueprint.operations
+    if user_tools is not None:
+        operations = tuple(
+            operation.model_copy(update={"actor": "user" if operation.name in user_tools else "assistant"})
+            for operation in operations
+        )
+    actors = {operation.name: operation.actor for operation in operations}
+    check_user_tools(f"{blueprint.name}: tools of the user", user_tools, actors)
+    return blueprint.model_copy(update={"operations": operations})
 
 
 def _refuse_foreign_directory(directory: Path) -> None:

@@ -112,10 +112,8 @@ def find_plan_fault(plan: ToolPlan, requirements: Requirements, most: int) -> st
         return "two tools have one name."
     if len(names) > most:
         return f"there are {len(names)} tools; {most} is the most."
-    if {tool.effect for tool in plan.tools} != {"read", "write"}:
-        return "there must be tools that read and tools that write."
     if {tool.effect for tool in plan.tools if tool.actor == "assistant"} != {"read", "write"}:
-        return "the assistant itself needs tools that read and tools that write: not all can be the user's."
+        return "the assistant needs tools that read and tools that write."
     unserved = {task.id for task in requirements.tasks} - {one for tool in plan.tools for one in tool.serves}
     if unserved:
         return f"no tool serves {', '.join(sorted(unserved))}."
@@ -140,10 +138,10 @@ def find_tools_fault(code: str, planned: Sequence[PlannedTool]) -> str:
     missing = [tool.name for tool in planned if tool.name not in methods]
     if missing:
         return f"these tools of the plan are missing: {', '.join(missing)}."
-    return find_actor_fault(methods, planned)
+    return _find_actor_fault(methods, planned)
 
 
-def find_actor_fault(methods: Mapping[str, ast.FunctionDef], planned: Sequence[PlannedTool]) -> str:
+def _find_actor_fault(methods: Mapping[str, ast.FunctionDef], planned: Sequence[PlannedTool]) -> str:
     """Return which tool the code gives to another actor than the plan; empty if there is none."""
     for tool in planned:
         marked = any(_marks_user(decorator) for decorator in methods[tool.name].decorator_list)

@@ -165,7 +165,7 @@ def _tool_list(reference: str) -> "ToolList":
     spec = run_async(source.spec())
     tools = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
-         "output_schema": tool.output_schema}
+         "output_schema": tool.output_schema, "actor": tool.actor}
         for tool in spec.tools
     ]  # fmt: skip
     return ToolList(spec.name, tools)

@@ -43,10 +43,11 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
     wanted = offered if settings.tools.include is None else set(settings.tools.include)
     own = {settings.snapshot.save, settings.snapshot.load} if settings.snapshot else set()
     names = wanted - set(settings.tools.exclude) - own
-    check_user_tools(f"MCP server {settings.name}: tools.user", settings.tools.user, names)
     with limit_check_time(f"MCP server {settings.name}"), count_check_time():
         tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
         state_schema = _state_schema(settings, hello.tools)
+    actors = {tool.name: tool.actor for tool in tools}
+    check_user_tools(f"MCP server {settings.name}: tools.user", settings.tools.user, actors)
     _examples_must_fit(settings, tools)
     kind = f"stdio:{settings.command[0].rsplit('/', 1)[-1]}" if settings.command else "http"
     try:

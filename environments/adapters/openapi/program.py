@@ -75,6 +75,7 @@ class OpenApiProgram:
         self.notes += [*built.notes, *sorted({*built.model.requests.dropped, *built.model.responses.dropped})]
         self.spec = self._describe(payload, document)
         self.actors = {tool.name: tool.actor for tool in self.spec.tools}
+        check_user_tools(f"{payload['file']}: user", payload["user"], self.actors)
 
     def states(self, seed: int) -> list[JsonObject]:
         """Return as many states of each size as the settings say.
@@ -156,9 +157,7 @@ class OpenApiProgram:
         info = document.root.get("info")
         info = info if isinstance(info, dict) else {}
         words = [str(info[key]).strip() for key in ("title", "description") if info.get(key)]
-        user = payload["user"]
-        check_user_tools(f"{payload['file']}: user", user, self.built.derived)
-        tools = tuple(self._tool(derived, user) for derived in self.built.derived.values())
+        tools = tuple(self._tool(derived, payload["user"]) for derived in self.built.derived.values())
         return EnvironmentSpec(
             name=self._name,
             version=content_hash([payload["text"], [tool.model_dump(mode="json") for tool in tools]], 16),
