@@ -59,7 +59,8 @@ def check_user_tools(where: str, user_tools: Collection[str] | None, actors: Map
     """
     unknown = sorted(set(user_tools or ()) - actors.keys())
     if unknown:
-        raise InputError(f"{where}: no tool {unknown[0]!r}; there are {', '.join(sorted(actors)) or 'none'}")
+        names = ", ".join(sorted(actors)) or "none"
+        raise InputError(f"{where}: user tool {unknown[0]!r} does not exist; there are {names}")
     if set(actors.values()) == {"user"}:
         raise InputError(f"{where}: all tools are the user's; leave the agent at least one")
 

@@ -102,7 +102,7 @@ def _set_user_tools(blueprint: Blueprint, user_tools: Sequence[str] | None) -> B
             for operation in operations
         )
     actors = {operation.name: operation.actor for operation in operations}
-    check_user_tools(f"{blueprint.name}: tools of the user", user_tools, actors)
+    check_user_tools(blueprint.name, user_tools, actors)
     return blueprint.model_copy(update={"operations": operations})
 
 

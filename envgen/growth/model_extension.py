@@ -170,7 +170,7 @@ def find_extension_fault(code: str, design: Design) -> str:
     names = {_find_name_value(part) for node in classes for part in node.body}
     if design.proposal.name not in names:
         return f'the class must say name = "{design.proposal.name}".'
-    return find_tools_fault(code, design.plan.tools) or find_seeds_fault(code)
+    return find_tools_fault(code, [tool.name for tool in design.plan.tools]) or find_seeds_fault(code)
 
 
 def _find_name_value(node: ast.stmt) -> str:

@@ -6,11 +6,11 @@ classes and methods that were planned. Names and texts come from the model, stru
 
 import ast
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from trajsmith.envgen.generate.identifiers import to_class_name
 from trajsmith.envgen.sources import MAX_SHOWN_PASSAGES
-from trajsmith.envgen.synthesis.answer_schemas import PlannedTool, Proposal, Requirements, Texts, ToolPlan
+from trajsmith.envgen.synthesis.answer_schemas import Proposal, Requirements, Texts, ToolPlan
 from trajsmith.envgen.synthesis.code_assembly import assemble_module
 from trajsmith.envgen.synthesis.prompt_specs import describe_native_form
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
@@ -64,10 +64,10 @@ async def design_environment(
 async def write_first_draft(generator: PromptedGenerator, design: Design) -> EnvironmentDraft:
     """Write the first version of the file."""
     proposal, wanted = design.proposal.model_dump(mode="json"), design.requirements.model_dump(mode="json")
+    names = [tool.name for tool in design.plan.tools]
     tools_code, of_tools = await generator.code(
-        "tools", design.theme, lambda code: find_tools_fault(code, design.plan.tools), proposal=proposal,
-        requirements=wanted, form=describe_native_form(), state_code=design.state_code,
-        plan=design.plan.model_dump(mode="json")["tools"],
+        "tools", design.theme, lambda code: find_tools_fault(code, names), proposal=proposal, requirements=wanted,
+        form=describe_native_form(), state_code=design.state_code, plan=design.plan.model_dump(mode="json")["tools"],
         environment_class=to_class_name(design.proposal.name),
     )  # fmt: skip
     lists = [one.model_dump(mode="json") for one in design.texts]
@@ -127,35 +127,16 @@ def find_texts_fault(texts: Texts) -> str:
     return "two lists have one name." if len(set(names)) < len(names) else ""
 
 
-def find_tools_fault(code: str, planned: Sequence[PlannedTool]) -> str:
+def find_tools_fault(code: str, names: list[str]) -> str:
     """Return the fault of an environment class, checked statically; empty if there is none."""
     classes = [
         node for node in ast.parse(code).body if isinstance(node, ast.ClassDef) and _derives_from(node, "Environment")
     ]
     if len(classes) != 1:
         return "there must be exactly one class that derives from Environment[...]."
-    methods = {node.name: node for node in classes[0].body if isinstance(node, ast.FunctionDef) and node.decorator_list}
-    missing = [tool.name for tool in planned if tool.name not in methods]
-    if missing:
-        return f"these tools of the plan are missing: {', '.join(missing)}."
-    return _find_actor_fault(methods, planned)
-
-
-def _find_actor_fault(methods: Mapping[str, ast.FunctionDef], planned: Sequence[PlannedTool]) -> str:
-    """Return which tool the code gives to another actor than the plan; empty if there is none."""
-    for tool in planned:
-        marked = any(_marks_user(decorator) for decorator in methods[tool.name].decorator_list)
-        if marked != (tool.actor == "user"):
-            change = 'needs actor="user" in its @tool' if tool.actor == "user" else 'must not have actor="user"'
-            return f"{tool.name} is a tool of the {tool.actor} in the plan: it {change}."
-    return ""
-
-
-def _marks_user(decorator: ast.expr) -> bool:
-    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-    return any(
-        one.arg == "actor" and isinstance(one.value, ast.Constant) and one.value.value == "user" for one in keywords
-    )
+    methods = {node.name for node in classes[0].body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    missing = [name for name in names if name not in methods]
+    return f"these tools of the plan are missing: {', '.join(missing)}." if missing else ""
 
 
 def find_seeds_fault(code: str) -> str:

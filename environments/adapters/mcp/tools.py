@@ -47,7 +47,7 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
         tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
         state_schema = _state_schema(settings, hello.tools)
     actors = {tool.name: tool.actor for tool in tools}
-    check_user_tools(f"MCP server {settings.name}: tools.user", settings.tools.user, actors)
+    check_user_tools(f"MCP server {settings.name}", settings.tools.user, actors)
     _examples_must_fit(settings, tools)
     kind = f"stdio:{settings.command[0].rsplit('/', 1)[-1]}" if settings.command else "http"
     try:

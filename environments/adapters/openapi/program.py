@@ -75,7 +75,7 @@ class OpenApiProgram:
         self.notes += [*built.notes, *sorted({*built.model.requests.dropped, *built.model.responses.dropped})]
         self.spec = self._describe(payload, document)
         self.actors = {tool.name: tool.actor for tool in self.spec.tools}
-        check_user_tools(f"{payload['file']}: user", payload["user"], self.actors)
+        check_user_tools(payload["file"], payload["user"], self.actors)
 
     def states(self, seed: int) -> list[JsonObject]:
         """Return as many states of each size as the settings say.
