@@ -41,7 +41,8 @@ def find_tool_actor(
     stated = _read_declared(declared or {})
     if stated is not None:
         if stated not in get_args(Actor):
-            raise InputError(f"tool {name}: the actor is {stated!r}; it must be one of {', '.join(get_args(Actor))}")
+            known = ", ".join(get_args(Actor))
+            raise InputError(f"tool {name}: the actor is {str(stated)[:40]!r}; it must be one of {known}")
         return "user" if stated == "user" else "assistant"
     return "user" if _SAYS_USER.search(" ".join(description.split())) else "assistant"
 
