@@ -7,6 +7,7 @@ from trajsmith.environments.native import Environment, EnvironmentState, StateMo
 from trajsmith.environments.native_program import NativeSession
 from trajsmith.environments.schema_patterns import compile_schema, find_schema_fault
 from trajsmith.environments.session import EnvironmentSource, InitialAction, Preparable, Session, ToolResult
+from trajsmith.environments.tool_actors import check_user_tools, find_tool_actor
 from trajsmith.records import ToolError
 
 __all__ = [
@@ -20,10 +21,12 @@ __all__ = [
     "StateModel",
     "ToolError",
     "ToolResult",
+    "check_user_tools",
     "compile_schema",
     "count_check_time",
     "diff",
     "find_schema_fault",
+    "find_tool_actor",
     "limit_check_time",
     "native_tools",
     "require_mcp",

@@ -6,7 +6,8 @@ from typing import Any
 from trajsmith.environments.arguments import validate_schema
 from trajsmith.environments.schemas import wrap_schema
 from trajsmith.environments.signatures import FunctionSignature
-from trajsmith.records import InputError, JsonObject, ToolAnnotations, ToolSpec
+from trajsmith.environments.tool_actors import find_tool_actor
+from trajsmith.records import Actor, InputError, JsonObject, ToolAnnotations, ToolSpec
 
 _SILENT = ToolAnnotations()
 _TYPES = {
@@ -31,6 +32,7 @@ class ToolDescription:
     description: str
     input_schema: JsonObject
     output_schema: JsonObject | None
+    actor: Actor
     notes: tuple[str, ...] = ()
 
     def tool(self, server: str, name: str, annotations: ToolAnnotations = _SILENT) -> ToolSpec:
@@ -42,6 +44,7 @@ class ToolDescription:
             input_schema=self.input_schema,
             output_schema=self.output_schema,
             annotations=annotations,
+            actor=self.actor,
         )
 
 
@@ -55,14 +58,18 @@ def merge_tool_metadata(
         signature: What the file says.
         description: Given where the file registers the tool, or None.
         metadata: The tool's entry in the metadata, or None.
+
+    Raises:
+        InputError: The metadata names an unknown actor.
     """
     own = description or signature.description
     if metadata is None:
-        return ToolDescription(own, signature.input_schema, signature.output_schema)
+        return ToolDescription(own, signature.input_schema, signature.output_schema, find_tool_actor(name, own))
     text = metadata.get("description")
     inputs, notes = _inputs(name, signature, metadata.get("input_schema"))
     output, more = _output(name, signature, metadata.get("output_schema"))
-    return ToolDescription(text if isinstance(text, str) and text else own, inputs, output, (*notes, *more))
+    described = text if isinstance(text, str) and text else own
+    return ToolDescription(described, inputs, output, find_tool_actor(name, described, metadata), (*notes, *more))
 
 
 def _inputs(name: str, signature: FunctionSignature, declared: Any) -> tuple[JsonObject, list[str]]:

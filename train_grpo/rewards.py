@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from trajsmith.records import Task, Trajectory, Verdict
+from trajsmith.records import InputError, Task, Trajectory, Verdict
 from trajsmith.verify import build_evidence
-from trajsmith.verify.rewards import REWARDS, RewardSettings, compute_rewards
+from trajsmith.verify.rewards import REWARDS, STEP_REWARDS, RewardSettings, compute_rewards
 
 CANNOT_TELL = ("environment_error", "undecided", "user_error")
 ACCEPTED = "accepted"
@@ -22,7 +22,7 @@ def compute_episode_reward(name: str, task: Task, trajectory: Trajectory, verdic
     None means that the episode cannot be scored, because the environment or the user broke: it must teach nothing.
     """
     if name == ACCEPTED:
-        return choose_reward(verdict, name)
+        return None if verdict.outcome in CANNOT_TELL else float(verdict.accepted)
     evidence = build_evidence(task, trajectory, verdict)
     if has_broken_format(trajectory):
         evidence = replace(evidence, errors=[*evidence.errors, "malformed"])
@@ -40,8 +40,24 @@ def check_reward(name: str) -> str:
     return name
 
 
-def choose_reward(verdict: Verdict, name: str) -> float | None:
-    """Return a reward of a verdict by its name; None where nothing can be said of the agent."""
+def check_exported_reward(name: str) -> str:
+    """Return the name of a reward for other frameworks, whose episodes have no labels of calls.
+
+    Raises:
+        InputError: It is unknown, or needs labels of calls.
+    """
+    if name in STEP_REWARDS:
+        raise InputError(f"reward {name} needs labels of calls, which only `trajsmith grpo` makes: name another one")
+    return check_reward(name)
+
+
+def choose_reward(name: str, task: Task, trajectory: Trajectory, verdict: Verdict) -> float | None:
+    """Return a reward of an episode by its name, computed if its verdict does not hold it.
+
+    None means that nothing can be said of the agent.
+    """
     if verdict.outcome in CANNOT_TELL:
         return None
-    return float(verdict.accepted) if name == ACCEPTED else verdict.rewards.get(name)
+    if name in verdict.rewards:
+        return verdict.rewards[name]
+    return compute_episode_reward(name, task, trajectory, verdict)

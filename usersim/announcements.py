@@ -1,7 +1,7 @@
 """Words on what an agent does next: only such as fit what was asked for, and what comes after it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -10,6 +10,7 @@ from trajsmith.phrasing import (
     Wording,
     get_language,
     humanize,
+    list_slots,
     pick_text,
     singularize,
     split_identifier,
@@ -67,12 +68,23 @@ def list_fitting_phrases(phrases: Sequence[str], call: GoldCall, spoken_text: st
 
 
 def render_call_phrase(call: GoldCall, kind: str, wording: Wording, rng: Random) -> str:
-    """Return a verb phrase for a call, of the kind "confirm", "request" or "narrate"; a plain one where none fits."""
+    """Return a verb phrase for a call, of the kind "confirm", "request" or "narrate"; a plain one where none fits.
+
+    A request without phrases of its own is put as a user would ask for it.
+    """
     phrases = wording.tool(call.tool)
     values = {name: render_argument(call, name, wording, rng) for name in call.arguments}
-    options = phrases.confirm if kind == "confirm" else phrases.request if kind == "request" else phrases.narrate
+    requests = phrases.request or _list_fullest_phrases(phrases.ask, values)
+    options = phrases.confirm if kind == "confirm" else requests if kind == "request" else phrases.narrate
     text = pick_text(options, values, rng) or pick_text(phrases.narrate, values, rng)
     return text or f"use {humanize(call.tool)}"
+
+
+def _list_fullest_phrases(phrases: Sequence[str], values: Mapping[str, Any]) -> list[str]:
+    """Return the phrases that name most of the values, of those that name nothing else."""
+    slots = {phrase: list_slots(phrase) for phrase in phrases if list_slots(phrase) <= values.keys()}
+    most = max(map(len, slots.values()), default=0)
+    return [phrase for phrase, names in slots.items() if len(names) == most]
 
 
 def render_argument(call: GoldCall, name: str, wording: Wording, rng: Random) -> Any:

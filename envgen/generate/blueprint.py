@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, StringConstraints
 
-from trajsmith.records import FrozenModel
+from trajsmith.records import Actor, FrozenModel
 
 
 def _check_name(text: str) -> str:
@@ -186,6 +186,8 @@ class ToolBlueprint(FrozenModel):
     """Flag that keeps a record from being changed or deleted."""
     paged: bool = False
     """True if a list has pages."""
+    actor: Actor = "assistant"
+    """Who calls it: the agent, or only the user on their own device."""
 
 
 class Blueprint(FrozenModel):

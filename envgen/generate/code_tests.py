@@ -5,13 +5,25 @@ from collections.abc import Iterator
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.code_tools import find_linked, name_linked_key
 
+_CALL_AS_USER = '''
+
+def call_as_user(play: Any, tool: str, arguments: dict[str, Any]) -> Any:
+    """The user's call; the agent does not have the tool."""
+    assert play.call(tool, arguments).error == "unknown_tool"
+    return play.call(tool, arguments, "user")
+'''
+
 
 def render_test_code(blueprint: Blueprint, file: str) -> str:
     """Return the source of a pytest file, not yet formatted."""
     parts = [_render_head(blueprint, file)]
     for operation in blueprint.operations:
         parts += list(_render_tests(blueprint, operation, blueprint.entity(operation.table)))
-    return "\n\n".join(parts) + "\n"
+    code = "\n\n".join(parts) + "\n"
+    users = [operation.name for operation in blueprint.operations if operation.actor == "user"]
+    for name in users:
+        code = code.replace(f'play.call("{name}", ', f'call_as_user(play, "{name}", ')
+    return code + _CALL_AS_USER if users else code
 
 
 def _render_head(blueprint: Blueprint, file: str) -> str:

@@ -38,6 +38,7 @@ def render_tool_code(blueprint: Blueprint, operation: ToolBlueprint, type_name: 
     }[operation.action](blueprint, operation, entity)
     effect = "read" if operation.action in ("get", "list") else "write"
     marks = ", destructive=True" if operation.action == "delete" else ""
+    marks += ', actor="user"' if operation.actor == "user" else ""
     result = f"list[{entity.cls}]" if operation.action == "list" else entity.cls
     if operation.action in ("get", "update") and operation.column:
         body, result = _render_part(operation, entity), entity.part(entity.column(operation.column)).cls

@@ -22,8 +22,9 @@ from trajsmith.envgen.generate.known_records import PEOPLE, KnownColumn, KnownRe
 from trajsmith.envgen.generate.known_rules import add_rules
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
+from trajsmith.environments import find_tool_actor
 from trajsmith.phrasing import normalize_name, pluralize, to_snake_case, with_article
-from trajsmith.records import InputError, JsonObject, derive_seed
+from trajsmith.records import Actor, InputError, JsonObject, derive_seed
 
 MOST_ENTITIES = 7
 """Tables of a service at most: the kinds of records with most tools."""
@@ -76,6 +77,7 @@ class _Tool:
     means: ToolMeaning
     description: str
     parameters: dict[str, JsonObject]
+    actor: Actor
 
 
 def read_known_records(tool_list: ToolList, name: str = "") -> Blueprint:
@@ -146,7 +148,9 @@ class _ServiceReader:
             else:
                 means = replace(means, noun=to_identifier(self._plain_noun(means.noun), "item"))
                 self._kinds[means.noun] = kind
-                tools.append(_Tool(str(raw["name"]), means, _clean_description(raw), _read_parameters(raw)))
+                tools.append(
+                    _Tool(str(raw["name"]), means, _clean_description(raw), _read_parameters(raw), _find_actor(raw))
+                )
         sizes = Counter(tool.means.noun for tool in tools)
         groups, of_kind = dict[str, list[_Tool]](), Counter[str]()
         for noun, size in sorted(sizes.items(), key=lambda one: (-one[1], len(one[0]), one[0])):
@@ -312,6 +316,7 @@ class _RecordReader:
         self, action: ToolAction, name: str, entity: Entity, outcome: tuple[str, ...], tool: _Tool | None
     ) -> ToolBlueprint | str:
         base: dict[str, Any] = {"name": name, "table": entity.table, "description": tool.description if tool else ""}
+        base["actor"] = tool.actor if tool else "assistant"
         data = [column for column in entity.columns if column.name not in (entity.key, "status")]
         data = [column for column in data if not column.automatic]
         if action == "list":
@@ -362,6 +367,10 @@ def _choose_key_style(service: str) -> KeyStyle:
 
 def _has_whole_keys(service: str) -> bool:
     return _choose_key_style(service) == "digits" and derive_seed(0, "whole", service) % 3 == 0
+
+
+def _find_actor(raw: JsonObject) -> Actor:
+    return find_tool_actor(str(raw["name"]), str(raw.get("description") or ""), raw)
 
 
 def _clean_description(raw: JsonObject) -> str:

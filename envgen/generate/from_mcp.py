@@ -15,7 +15,7 @@ from trajsmith.envgen.generate.columns import build_open_columns
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_tool_name
-from trajsmith.environments import limit_check_time
+from trajsmith.environments import find_tool_actor, limit_check_time
 from trajsmith.phrasing import normalize_name, pluralize, word_set
 from trajsmith.records import InputError, JsonObject
 
@@ -37,6 +37,7 @@ class _Tool:
             str(name): child if isinstance(child, dict) else {}
             for name, child in _as_object(schema.get("properties")).items()
         }
+        self.actor = find_tool_actor(self.name, str(raw.get("description") or ""), raw)
         required = schema.get("required")
         self.required = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
         output = raw.get("output_schema") or raw.get("outputSchema") or {}
@@ -198,6 +199,7 @@ class _EntityReader:
             "name": to_identifier(tool.name, "tool"),
             "table": entity.table,
             "description": tool.description.replace("\\", "/"),
+            "actor": tool.actor,
         }
         action = tool.means.action
         names = {label: to_identifier(label) for label in tool.parameters if label != key_label}

@@ -3,7 +3,7 @@
 """
 
 from pathlib import Path as FilePath
-from typing import Literal
+from typing import Any, Literal
 
 from trajsmith.envgen.generate.blueprint import (
     Blueprint,
@@ -224,7 +224,8 @@ class _BlueprintReader:
         words = " ".join(derived.operation.description.split("\n")[0].split())
         stated = "" if words == derived.operation.label else words
         description = stated[:200].replace('"""', "").replace("\\", "/")
-        base = {"name": to_identifier(tool, "tool"), "table": name, "description": description}
+        base: dict[str, Any] = {"name": to_identifier(tool, "tool"), "table": name, "description": description}
+        base["actor"] = derived.operation.find_actor()
         if part:
             return self._on_part(action, base, entity, self._names[whose].get(part, ""))
         if isinstance(action, GetAction):
@@ -241,7 +242,7 @@ class _BlueprintReader:
             return ToolBlueprint(action="link" if isinstance(action, LinkAction) else "unlink", column=linked, **base)
         return f"{derived.kind} of a part of a record"
 
-    def _on_part(self, action: OperationAction, base: dict[str, str], entity: Entity, name: str) -> ToolBlueprint | str:
+    def _on_part(self, action: OperationAction, base: dict[str, Any], entity: Entity, name: str) -> ToolBlueprint | str:
         """Return a tool on the one record inside another."""
         column = next((one for one in entity.columns if one.name == name and one.kind == "record"), None)
         if column is None:
@@ -254,7 +255,7 @@ class _BlueprintReader:
         fields = tuple(one.name for one in column.columns if one.label in sent)
         return ToolBlueprint(action="update", column=name, fields=fields, **base) if fields else _NOTHING_KEPT
 
-    def _listing(self, action: ListAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
+    def _listing(self, action: ListAction, base: dict[str, Any], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
         fields, search, ranges = list[str](), "", list[RangeFilter]()
         for test in action.query.conditions:
@@ -294,7 +295,7 @@ class _BlueprintReader:
         shown = (one.table for one in action.table.references if one.path == (label,) and one.embedded)
         return tuple(self._built.model.tables[name].identity for name in shown)
 
-    def _creating(self, action: CreateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
+    def _creating(self, action: CreateAction, base: dict[str, Any], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
         required = self._built.model.requests.required(action.inputs.record_schema or {})
         arguments = [label for label in action.inputs.fields.values() if label in names and names[label] != entity.key]
@@ -312,7 +313,7 @@ class _BlueprintReader:
             action="create", fields=tuple(dict.fromkeys(fields)), needed=tuple(dict.fromkeys(needed)), **base
         )
 
-    def _updating(self, action: UpdateAction, base: dict[str, str], entity: Entity) -> ToolBlueprint | str:
+    def _updating(self, action: UpdateAction, base: dict[str, Any], entity: Entity) -> ToolBlueprint | str:
         names = self._names[action.table.name]
         inner = self._built.model.requests.all_properties(action.inputs.record_schema or {})
         labels = [*inner, *action.inputs.fields.values()]

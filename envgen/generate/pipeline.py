@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trajsmith.envcheck import CheckPlan, EnvironmentReport, check_environment
@@ -13,6 +13,7 @@ from trajsmith.envgen.generate.code_tests import render_test_code
 from trajsmith.envgen.generate.formatting import fix_and_format_code, is_passing, run_tests
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import refine_blueprint
+from trajsmith.environments import check_user_tools
 from trajsmith.environments.sources import EnvironmentSettings, open_source
 from trajsmith.records import FrozenModel, InputError, RunError, StepJournal, canonical_json, hash_bytes
 
@@ -56,6 +57,7 @@ def generate_environment(
     name: str | None = None,
     seed: int = 0,
     check_seconds: float = CHECK_SECONDS,
+    user_tools: Sequence[str] | None = None,
 ) -> GenerationResult:
     """Generate an environment and accept or reject it.
 
@@ -64,13 +66,14 @@ def generate_environment(
         out: Accepted environments get a folder in it; rejected ones one in `rejected` in it.
         name: The environment's name, in place of the source's.
         check_seconds: Wall-clock limit of the examination.
+        user_tools: Tools that only the user calls; None leaves it to the source.
 
     Raises:
-        InputError: The source has nothing usable.
+        InputError: The source has nothing usable, or a tool of the user does not exist.
         RunError: The environment checker had no time; what is done stays done.
     """
     started = time.perf_counter()
-    blueprint = refine_blueprint(read())
+    blueprint = _set_user_tools(refine_blueprint(read()), user_tools)
     if name is not None:
         blueprint = _rename_blueprint(blueprint, name)
     blueprint = rename_colliding_classes(blueprint)
@@ -88,6 +91,19 @@ def generate_environment(
     ledger.run("checker", lambda: _examine(work, blueprint, CheckPlan(seed=seed, seconds=check_seconds)))
     report = EnvironmentReport.model_validate_json((work / "check.json").read_bytes())
     return _settle_result(out, work, blueprint, report, tests, time.perf_counter() - started)
+
+
+def _set_user_tools(blueprint: Blueprint, user_tools: Sequence[str] | None) -> Blueprint:
+    """Return the blueprint with these tools as the user's, in place of those that its source names."""
+    operations = blueprint.operations
+    if user_tools is not None:
+        operations = tuple(
+            operation.model_copy(update={"actor": "user" if operation.name in user_tools else "assistant"})
+            for operation in operations
+        )
+    actors = {operation.name: operation.actor for operation in operations}
+    check_user_tools(blueprint.name, user_tools, actors)
+    return blueprint.model_copy(update={"operations": operations})
 
 
 def _refuse_foreign_directory(directory: Path) -> None:

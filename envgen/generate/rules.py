@@ -35,6 +35,9 @@ def render_rules(blueprint: Blueprint) -> Iterator[str]:
                 f"{with_article(entity.noun).capitalize()} that is {' or '.join(map(to_words, final))} stays so: "
                 f"its {to_words(entity.status.name)} cannot be changed any more."
             )
+    users = [operation.name for operation in blueprint.operations if operation.actor == "user"]
+    if users:
+        yield f"Only the user can do this, when asked to: {', '.join(map(to_words, users))}."
     if any(action in ("update", "move", "link", "unlink") for _, action in actions):
         yield "A change that changes nothing is refused."
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from trajsmith.records import FrozenModel, JsonObject
+from trajsmith.records import Actor, FrozenModel, JsonObject
 
 LONGEST_NAME = 60
 SnakeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$", max_length=LONGEST_NAME)]
@@ -73,6 +73,8 @@ class PlannedTool(FrozenModel):
 
     name: SnakeName
     effect: Literal["read", "write"]
+    actor: Actor = "assistant"
+    """Who calls it: the assistant, or only the person, on their own device."""
     does: Text
     parameters: tuple[str, ...]
     """Each as "name: what it means"."""

@@ -112,8 +112,8 @@ def find_plan_fault(plan: ToolPlan, requirements: Requirements, most: int) -> st
         return "two tools have one name."
     if len(names) > most:
         return f"there are {len(names)} tools; {most} is the most."
-    if {tool.effect for tool in plan.tools} != {"read", "write"}:
-        return "there must be tools that read and tools that write."
+    if {tool.effect for tool in plan.tools if tool.actor == "assistant"} != {"read", "write"}:
+        return "the assistant needs tools that read and tools that write."
     unserved = {task.id for task in requirements.tasks} - {one for tool in plan.tools for one in tool.serves}
     if unserved:
         return f"no tool serves {', '.join(sorted(unserved))}."

@@ -146,18 +146,22 @@ def _find_chances(draft: EnvironmentDraft) -> list[str]:
 
 
 def _find_unplanned(design: Design, spec: EnvironmentSpec) -> list[Complaint]:
-    """Tasks of which no tool is left, and tools that nobody planned."""
-    there = {tool.name for tool in spec.tools}
+    """Tasks of which no tool is left, tools that nobody planned, and tools that the code gives to another actor."""
+    there = {tool.name: tool.actor for tool in spec.tools}
     complaints: list[Complaint] = []
     for task in design.requirements.tasks:
         serving = [tool.name for tool in design.plan.tools if task.id in tool.serves]
-        if serving and not there.intersection(serving):
+        if serving and not there.keys() & serving:
             problem = f"task {task.id} ({task.request}) is served by none of its tools: {', '.join(serving)}"
             complaints.append(_build_complaint("K", len(complaints) + 1, "task", problem))
     planned = {tool.name for tool in design.plan.tools}
-    for name in sorted(there - planned):
+    for name in sorted(there.keys() - planned):
         problem = f"{name} is not in the plan, so nothing tests it: take it out, or make it a method that begins with _"
         complaints.append(_build_complaint("K", len(complaints) + 1, "task", problem))
+    for tool in design.plan.tools:
+        if tool.name in there and there[tool.name] != tool.actor:
+            problem = f"{tool.name} is the {tool.actor}'s in the plan, but has actor={there[tool.name]!r} in the code"
+            complaints.append(_build_complaint("K", len(complaints) + 1, "task", problem))
     return complaints
 
 

@@ -17,7 +17,7 @@ from trajsmith.envgen.synthesis.references import (
 )
 from trajsmith.environments import Session, ToolResult
 from trajsmith.environments.diff import diff
-from trajsmith.records import EnvironmentFault, JsonObject, JsonValue
+from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, JsonValue
 
 SHOWN_CHARACTERS = 400
 """Characters of a result or of changes that a line shows."""
@@ -68,11 +68,16 @@ def shorten_json(value: Any, most: int = SHOWN_CHARACTERS) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
+def find_actor(spec: EnvironmentSpec, tool: str) -> Actor:
+    """Return who calls a tool; the assistant for one that is not there."""
+    return next((one.actor for one in spec.tools if one.name == tool), "assistant")
+
+
 async def execute_call(session: Session, tool: str, arguments: JsonObject) -> ExecutedCall:
     """Execute one call; a fault of the environment is an outcome too."""
     before = await session.snapshot()
     try:
-        result = await session.call(tool, arguments)
+        result = await session.call(tool, arguments, find_actor(session.spec, tool))
         return ExecutedCall(tool, arguments, result, "", before, await session.snapshot())
     except EnvironmentFault as fault:
         return ExecutedCall(tool, arguments, None, f"{fault.kind}: {fault.message}", before, before)

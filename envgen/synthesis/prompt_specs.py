@@ -21,7 +21,8 @@ _TOOLS: list[JsonValue] = [
     {"name": "end_rental", "description": "End a rental.", "effect": "write", "arguments": {}, "result": {}}
 ]
 _PLANNED: list[JsonValue] = [
-    {"name": "end_rental", "effect": "write", "does": "ends it", "parameters": ["rental_id: which"], "returns": "it",
+    {"name": "end_rental", "effect": "write", "actor": "assistant", "does": "ends it",
+     "parameters": ["rental_id: which"], "returns": "it",
      "refuses": ["it is over"], "rules": ["R1"], "serves": ["T1"]}
 ]  # fmt: skip
 _COMPLAINT: Mapping[str, JsonValue] = {

@@ -48,7 +48,7 @@ def build_requirement_stories(
 def _build_story(
     task: TaskRequirement, motives: Sequence[str], design: Design, spec: EnvironmentSpec
 ) -> RequirementStory:
-    tools = {tool.name: tool for tool in spec.tools if tool.actor == "assistant"}
+    tools = {tool.name: tool for tool in spec.tools}
     planned = [one for one in design.plan.tools if task.id in one.serves]
     serving = [tools[one.name] for one in planned if one.name in tools]
     writes = [tool for tool in serving if tool.declares_write]

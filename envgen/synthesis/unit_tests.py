@@ -59,6 +59,7 @@ def describe_tools(spec: EnvironmentSpec) -> list[JsonValue]:
             "name": tool.name,
             "description": tool.description,
             "effect": "read" if tool.annotations.read_only_hint else "write",
+            **({"actor": tool.actor} if tool.actor == "user" else {}),
             "arguments": tool.input_schema,
             "result": tool.output_schema,
         }

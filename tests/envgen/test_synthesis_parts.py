@@ -1,6 +1,7 @@
 """The parts of the loop: references in tests, code from blocks, what it reaches for, records, what answers hold."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
@@ -24,6 +25,7 @@ from trajsmith.envgen.synthesis.design_stages import (
     find_state_fault,
     find_tools_fault,
 )
+from trajsmith.envgen.synthesis.examination import _find_unplanned
 from trajsmith.envgen.synthesis.execution import run_unit_tests
 from trajsmith.envgen.synthesis.prompt_specs import SPECS
 from trajsmith.envgen.synthesis.prompted_generation import find_code_block, find_syntax_fault
@@ -37,6 +39,7 @@ from trajsmith.envgen.synthesis.references import (
 from trajsmith.envgen.synthesis.repair_stage import find_repair_fault, merge_tests
 from trajsmith.envgen.synthesis.settings import STAGES
 from trajsmith.envgen.synthesis.static_checks import find_closed_access, find_nondeterminism, find_process_only
+from trajsmith.envgen.synthesis.unit_tests import describe_tools
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import build_library_source
 from trajsmith.models.prompts import Prompts
@@ -145,6 +148,16 @@ async def test_lines_tell_every_call_with_its_outcome_and_changes(helpdesk):
     assert "what it is about is not there" in verdict.fault
 
 
+async def test_tools_of_the_user_are_tested_by_calls_of_the_user():
+    care = build_library_source("mobile_care", {"small": 1, "medium": 1, "large": 1})
+    calls = [{"tool": "read_router_light", "arguments": {}}]
+    (verdict,) = await run_unit_tests(care, [unit(tool="read_router_light", calls=calls)])
+    assert verdict.passed, verdict.fault
+    spec = await care.spec()
+    shown = {one["name"] for one in describe_tools(spec) if one.get("actor") == "user"}
+    assert "read_router_light" in shown == {tool.name for tool in spec.tools if tool.actor == "user"}
+
+
 def test_a_test_is_of_the_tool_that_it_calls_last():
     with pytest.raises(ValidationError, match="last call must be of get_ticket"):
         unit(calls=[{"tool": "list_tickets", "arguments": {}}])
@@ -244,16 +257,30 @@ def planned(**given):
     [
         ([planned(), planned(), planned(effect="read")], "one name"),
         ([planned(), planned(name="b"), planned(name="c")], "that read"),
+        ([planned(), planned(name="b"), planned(name="c", effect="read", actor="user")], "the assistant needs tools"),
         ([planned(serves=["T1"]), planned(name="b", serves=[], effect="read"), planned(name="c", serves=["T2", "T3"])],
          "no tool serves T4"),
         ([planned(rules=[]), planned(name="b", rules=[], effect="read"), planned(name="c", rules=["R2"])], "keeps R1"),
         ([planned(), planned(name="b"), planned(name="c", effect="read")], ""),
     ],
-    ids=["names", "effects", "tasks", "rules", "right"],
+    ids=["names", "effects", "all_reads_are_the_users", "tasks", "rules", "right"],
 )  # fmt: skip
 def test_a_plan_serves_every_task_and_keeps_every_rule(tools, said):
     fault = find_plan_fault(ToolPlan.model_validate({"tools": tools}), NEEDS, 20)
     assert said in fault if said else not fault
+
+
+def test_tools_have_the_actor_of_the_plan():
+    plan = ToolPlan.model_validate(
+        {"tools": [planned(), planned(name="b", effect="read"), planned(name="c", actor="user")]}
+    )
+    design = SimpleNamespace(requirements=NEEDS, plan=plan)
+    there = {"a": "assistant", "b": "user", "c": "assistant"}
+    spec = SimpleNamespace(tools=[SimpleNamespace(name=name, actor=actor) for name, actor in there.items()])
+    assert [complaint.what for complaint in _find_unplanned(design, spec)] == [
+        "b is the assistant's in the plan, but has actor='user' in the code",
+        "c is the user's in the plan, but has actor='assistant' in the code",
+    ]
 
 
 def test_code_must_have_what_was_planned():

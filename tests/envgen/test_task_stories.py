@@ -91,6 +91,14 @@ def test_each_required_task_becomes_a_scenario_or_says_why_not(
     assert format_scenarios([one for one in made.values() if one.scenario is None], "helpdesk") == ""
 
 
+def test_a_story_may_want_a_step_of_the_user(design: Design, spec: EnvironmentSpec) -> None:
+    tools = [tool.model_copy(update={"actor": "user"}) if tool.name == "reopen_ticket" else tool for tool in spec.tools]
+    stories = [TaskStory(task="T3", motives=("It has been one of those days.",))]
+    made = build_requirement_stories(design, stories, spec.model_copy(update={"tools": tuple(tools)}))
+    scenario = made[2].scenario
+    assert scenario is not None and [step.tool for step in scenario.steps] == ["reopen_ticket"]
+
+
 @pytest.mark.parametrize(
     ("task", "motive", "said"),
     [

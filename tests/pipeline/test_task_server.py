@@ -22,6 +22,9 @@ from trajsmith.pipeline.task_server import (
     open_tasks,
 )
 from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.records import InputError
+from trajsmith.train_grpo import check_exported_reward, choose_reward
+from trajsmith.verify.rewards import REWARDS
 
 CONFIG = """
 name: served
@@ -57,6 +60,32 @@ def test_transcripts_are_judged_like_the_plays_of_the_run(run):
             assert again.checks == verdict.checks
             judged[verdict.accepted] += 1
     assert min(judged.values()) >= 5
+
+
+def test_every_registered_reward_can_be_named(run):
+    """Verdicts hold four; others, those of plug-ins too, are computed."""
+
+    @REWARDS.register("few_calls")
+    def few_calls(evidence, settings):
+        return 1 / (1 + evidence.calls)
+
+    task, trajectory, _ = next(iter(join_verdicts(run)))
+    with open_tasks(run) as source:
+        played, verdict = judge_transcript(source, task, build_transcript(trajectory.messages))
+    names = ("accepted", "composite", "few_calls", "trajectory")
+    assert {"few_calls", "trajectory"}.isdisjoint(verdict.rewards)
+    assert {name: choose_reward(check_exported_reward(name), task, played, verdict) for name in names} == {
+        "accepted": float(verdict.accepted),
+        "composite": verdict.rewards["composite"],
+        "few_calls": round(1 / (1 + len(played.events)), 4),
+        "trajectory": verdict.trajectory_match,
+    }
+    broken = verdict.model_copy(update={"outcome": "environment_error"})
+    assert {choose_reward(name, task, played, broken) for name in names} == {None}
+    with pytest.raises(InputError, match="no reward named 'gold'"):
+        check_exported_reward("gold")
+    with pytest.raises(InputError, match="reward steps needs labels of calls"):
+        check_exported_reward("steps")
 
 
 def test_silence_is_no_accepted_play(run):

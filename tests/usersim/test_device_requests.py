@@ -10,8 +10,9 @@ from trajsmith.environments import ToolResult
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.phrasing import Phrasebook, ToolPhrases, Wording, load_phrasebook
 from trajsmith.phrasing.voices import load_voices
-from trajsmith.records import GoldCall, ToolSpec
+from trajsmith.records import GoldCall, JsonObject, ToolSpec
 from trajsmith.usersim import ScriptedAgent, ScriptedUser
+from trajsmith.usersim.announcements import render_call_phrase
 
 TOOL = ToolSpec(server="line", name="read_sim", description="Read the SIM.", input_schema={"type": "object"})
 
@@ -31,6 +32,25 @@ def test_a_request_gives_the_purpose_of_its_tool(style: str, purpose: str) -> No
     assert not [text for text in texts if "see what's wrong" in text]
     told = [text for text in texts if text.startswith("To get the right SIM, could you")]
     assert bool(told) is bool(purpose and style == "explanatory")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "request_text"),
+    [
+        ({"line": "blue"}, "set up the line blue"),
+        ({"line": "blue", "speed": 3}, "set the line blue to 3"),
+        ({"speed": 3}, "read the SIM"),
+    ],
+)
+def test_a_request_without_words_of_its_own_names_what_it_is_about(arguments: JsonObject, request_text: str) -> None:
+    asks = ["set it up", "set up the line {line}", "set the line {line} to {speed}", "call the line {line} {name}"]
+    if "line" not in arguments:
+        asks = []
+    schema = {"type": "object", "properties": {"line": {"type": "string"}, "speed": {"type": "integer"}}}
+    tool = TOOL.model_copy(update={"input_schema": schema})
+    wording = Wording(Phrasebook(tools={"read_sim": ToolPhrases(ask=asks)}), [tool])
+    call = GoldCall(tool="read_sim", arguments=arguments, provenance={}, effect="write", actor="user")
+    assert {render_call_phrase(call, "request", wording, random.Random(seed)) for seed in range(20)} == {request_text}
 
 
 def test_every_tool_of_a_user_says_its_purpose() -> None:

@@ -59,6 +59,14 @@ def gen(
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=MOST_SEED, help="Without a model: seed of the examination.")
     ] = 0,
+    user_tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--user-tool",
+            help="Without a model: a tool that only the user calls, on their own device, in place of those that the "
+            "source names; may be given more than once.",
+        ),
+    ] = None,
     count: Annotated[
         int | None,
         typer.Option(
@@ -85,6 +93,8 @@ def gen(
             raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last four")
         if out is not None or name is not None:
             raise InputError("--out and --name go without a model: with models, --run names the folder")
+        if user_tools:
+            raise InputError("--user-tool goes without a model: models say themselves which tools are the user's")
         gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run, from_plan)
         return
     if dry_run or overrides:
@@ -94,8 +104,8 @@ def gen(
     if out is None:
         raise InputError("give --out, the directory that the environment's folder is made in")
     if count is not None:
-        if not from_mcp or name:
-            raise InputError("--count goes with --from-mcp only, and without --name")
+        if not from_mcp or name or user_tools:
+            raise InputError("--count goes with --from-mcp only, and without --name and --user-tool")
         _generate_many(from_mcp, out, count, seed, workers, avoid or [])
         return
     if from_mcp and len(from_mcp) > 1:
@@ -103,7 +113,7 @@ def gen(
     read = _reader(from_openapi, from_mcp[0] if from_mcp else None, from_tables)
     from trajsmith.envgen.generate import generate_environment
 
-    result = generate_environment(read, out, name, seed)
+    result = generate_environment(read, out, name, seed, user_tools=user_tools or None)
     _print_result(result)
     if not result.accepted:
         raise RunError(f"{result.name} is rejected: {result.reasons[0]} (kept in {result.directory})")
@@ -155,7 +165,7 @@ def _tool_list(reference: str) -> "ToolList":
     spec = run_async(source.spec())
     tools = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
-         "output_schema": tool.output_schema}
+         "output_schema": tool.output_schema, "actor": tool.actor}
         for tool in spec.tools
     ]  # fmt: skip
     return ToolList(spec.name, tools)

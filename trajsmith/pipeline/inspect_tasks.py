@@ -20,7 +20,7 @@ from inspect_ai.tool import ToolDef, ToolParams
 
 from trajsmith.pipeline.task_server import TaskEpisode, judge_transcript, keep_tasks_open, render_prompt
 from trajsmith.records import JsonObject, JsonValue, Task, ToolSpec
-from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, EpisodeSource, check_reward, choose_reward
+from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, EpisodeSource, check_exported_reward, choose_reward
 
 
 def build_inspect_task(run: Path, scorer: Scorer, message_limit: int = 200) -> InspectTask:
@@ -109,13 +109,13 @@ def score_by_verdict(run: str, reward: str = ACCEPTED) -> Scorer:
     Raises:
         InputError: The run has no tasks, or the reward is unknown.
     """
-    check_reward(reward)
+    check_exported_reward(reward)
     source = keep_tasks_open(Path(run))
 
     async def score(state: TaskState, target: Target) -> Score:
         task = source.tasks[state.metadata["task_id"]]
-        _, judged = await asyncio.to_thread(judge_transcript, source, task, list_lines(state.messages))
-        value = choose_reward(judged, reward)
+        played, judged = await asyncio.to_thread(judge_transcript, source, task, list_lines(state.messages))
+        value = choose_reward(reward, task, played, judged)
         explanation = f"{judged.outcome}: {'; '.join(judged.reasons)}".removesuffix(": ")
         about = {"rewards": dict(judged.rewards), "outcome": judged.outcome}
         if value is None:

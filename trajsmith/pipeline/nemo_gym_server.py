@@ -28,7 +28,7 @@ from pydantic import ConfigDict, PrivateAttr
 
 from trajsmith.pipeline.task_server import TaskEpisode, judge_transcript, keep_tasks_open
 from trajsmith.records import EnvironmentFault, JsonObject, JsonValue, Task
-from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, check_reward, choose_reward
+from trajsmith.train_grpo import ACCEPTED, MESSAGE_USER, check_exported_reward, choose_reward
 
 
 class TaskServerConfig(BaseResourcesServerConfig):
@@ -69,7 +69,7 @@ class TaskServer(SimpleResourcesServer):
 
     def setup_webserver(self) -> FastAPI:
         """Return the application; every tool of every task is an endpoint."""
-        check_reward(self.config.reward)
+        check_exported_reward(self.config.reward)
         app: FastAPI = super().setup_webserver()
         app.post("/{tool}")(self.call_tool)
         app.add_exception_handler(EnvironmentFault, _answer_fault)
@@ -107,8 +107,8 @@ class TaskServer(SimpleResourcesServer):
         """
         self._close_episode(request)
         lines, task = list_lines(body.response.output), self._find_task(body.task_id)
-        _, verdict = await asyncio.to_thread(judge_transcript, keep_tasks_open(self.RUN), task, lines)
-        reward = choose_reward(verdict, self.config.reward)
+        played, verdict = await asyncio.to_thread(judge_transcript, keep_tasks_open(self.RUN), task, lines)
+        reward = choose_reward(self.config.reward, task, played, verdict)
         if reward is None:
             raise HTTPException(503, f"cannot be scored: {verdict.outcome}")
         about = {"outcome": verdict.outcome, "reasons": verdict.reasons, "rewards": verdict.rewards}

@@ -24,7 +24,7 @@ from openenv.core.env_server.types import Action, EnvironmentMetadata, Observati
 from trajsmith.environments.serving.openenv import build_tool, build_tool_observation
 from trajsmith.pipeline.task_server import TaskEpisode, keep_tasks_open, render_prompt
 from trajsmith.records import InputError, JsonObject
-from trajsmith.train_grpo import ACCEPTED, EpisodeSource, check_reward, choose_reward
+from trajsmith.train_grpo import ACCEPTED, EpisodeSource, check_exported_reward, choose_reward
 
 SPLIT = "all"
 """Name of the one split of tasks that is served."""
@@ -103,9 +103,9 @@ class TaskEnvironment(Environment[Action, Observation, State]):  # type: ignore[
 
     def _judge(self, episode: TaskEpisode) -> tuple[float | None, dict[str, Any]]:
         """Return the reward, None where execution cannot tell, and the verdict in words."""
-        _, verdict = episode.judge()
+        played, verdict = episode.judge()
         about = {"outcome": verdict.outcome, "reasons": list(verdict.reasons), "rewards": dict(verdict.rewards)}
-        return choose_reward(verdict, self._reward), about
+        return choose_reward(self._reward, episode.task, played, verdict), about
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Observation:
         """The same, for who is not asynchronous."""
@@ -182,7 +182,7 @@ def build_task_application(
     Raises:
         InputError: The reward is unknown.
     """
-    check_reward(reward)
+    check_exported_reward(reward)
     order = count()
     open_source = (lambda: source) if isinstance(source, EpisodeSource) else source
     app: FastAPI = create_fastapi_app(

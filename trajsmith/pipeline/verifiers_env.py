@@ -30,10 +30,9 @@ from trajsmith.pipeline.eval_contexts import open_eval_contexts, split_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.task_server import is_moved_by_calls, iter_solutions
 from trajsmith.records import EnvironmentFault, FunctionCall, JsonObject, Message, Task, ToolCall, Trajectory, Verdict
-from trajsmith.train_grpo import ACCEPTED, build_text_reply, check_reward, choose_reward
+from trajsmith.train_grpo import ACCEPTED, build_text_reply, check_exported_reward, choose_reward
 from trajsmith.usersim import AgentAct, PlaySettings, ToolAccess, build_scripted_user, render_system_prompt
-from trajsmith.verify import build_evidence, prune_trajectory
-from trajsmith.verify.rewards import RewardSettings, compute_rewards
+from trajsmith.verify import prune_trajectory
 
 __all__ = ["RunEnv", "RunTaskset"]
 
@@ -125,7 +124,7 @@ class RunTools(vf.Toolset[RunToolsConfig, vf.State]):
 class RunTaskConfig(vf.TaskConfig):
     """Settings of rewards and tool servers."""
 
-    reward: Annotated[str, AfterValidator(check_reward)] = ACCEPTED
+    reward: Annotated[str, AfterValidator(check_exported_reward)] = ACCEPTED
     """1 for a play that the pipeline accepts and 0 otherwise, or a reward by its name."""
     tools: RunToolsConfig = RunToolsConfig()
 
@@ -159,10 +158,7 @@ class RunTask(vf.Task[RunData, vf.State, RunTaskConfig]):
         """
         name, task = self.config.reward, self.data.place.task
         played, judgement = await judge_rollout(self.data.place, extract_messages(trace))
-        if name != ACCEPTED:
-            rewards = compute_rewards(build_evidence(task, played, judgement), RewardSettings(names=(name,)))
-            judgement = judgement.model_copy(update={"rewards": rewards})
-        reward = choose_reward(judgement, name)
+        reward = choose_reward(name, task, played, judgement)
         if reward is None:
             raise EnvironmentFault("state", judgement.environment, f"cannot be scored: {judgement.outcome}")
         return reward

@@ -50,7 +50,7 @@ class AwmEpisode:
         """Send the request that the tool stands for."""
         program = self._program
         route = program.tools.routes.get(tool)
-        if route is None or actor != "assistant":
+        if route is None or route.spec.actor != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
         fault = program.checks.find_fault(route.inputs.schema, arguments, True) or route.find_path_fault(arguments)
         if fault is not None:

@@ -82,6 +82,7 @@ class AwmTools:
             description=operation.description,
             input_schema=present_schema(inputs.schema, self.requests),
             output_schema=output,
+            actor=operation.find_actor(),
             annotations=ToolAnnotations(
                 read_only_hint=operation.method == "get",
                 destructive_hint=None if operation.method == "get" else operation.method == "delete",

@@ -26,6 +26,7 @@ class McpSession:
         self._settings = settings
         self._base = base
         self._checks = ArgumentValidator(spec)
+        self._actors = {tool.name: tool.actor for tool in spec.tools}
         self._live: LiveServer | None = None
         self._seen: JsonObject | None = None
 
@@ -47,7 +48,7 @@ class McpSession:
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Call a tool. What a refused call did all the same cannot be undone on a live server; the hash shows it."""
-        if actor != "assistant" or not self._checks.has_tool(tool):
+        if self._actors.get(tool) != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
         fault = self._checks.fault(tool, arguments)
         if fault is not None:

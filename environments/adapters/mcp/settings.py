@@ -96,6 +96,9 @@ class ToolFilter(_Settings):
     include: list[str] | None = None
     """Only these; all if left out."""
     exclude: list[str] = []
+    user: list[str] | None = None
+    """Tools that only the user calls, on their own device; if left out, those of which `_meta` or the description says
+    so."""
 
 
 class McpSettings(_Settings):

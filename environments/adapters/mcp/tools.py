@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.environments.arguments import validate_schema
 from trajsmith.environments.check_time import count_check_time, limit_check_time
+from trajsmith.environments.tool_actors import check_user_tools, find_tool_actor
 from trajsmith.records import (
     EnvironmentSpec,
     InputError,
@@ -45,6 +46,8 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
     with limit_check_time(f"MCP server {settings.name}"), count_check_time():
         tools = tuple(_tool_spec(settings, tool) for tool in hello.tools if tool.name in names)
         state_schema = _state_schema(settings, hello.tools)
+    actors = {tool.name: tool.actor for tool in tools}
+    check_user_tools(f"MCP server {settings.name}", settings.tools.user, actors)
     _examples_must_fit(settings, tools)
     kind = f"stdio:{settings.command[0].rsplit('/', 1)[-1]}" if settings.command else "http"
     try:
@@ -103,6 +106,7 @@ def _tool_spec(settings: McpSettings, tool: "Tool") -> ToolSpec:
         output_schema=tool.output_schema
         and validate_schema(tool.output_schema, _where(settings, tool.name, "outputSchema")),
         annotations=ToolAnnotations.model_validate(annotations),
+        actor=find_tool_actor(tool.name, tool.description or "", {"_meta": tool.meta}, settings.tools.user),
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from trajsmith.environments.adapters.openapi.document_references import OpenApiDocument, UnsupportedFeature
 from trajsmith.environments.adapters.openapi.naming import normalize_name, normalize_words, to_snake_case
 from trajsmith.environments.adapters.openapi.schema_dialect import Dialect
-from trajsmith.records import JsonObject, JsonValue, content_hash
+from trajsmith.environments.tool_actors import OPENAPI_ACTOR_KEY, find_tool_actor
+from trajsmith.records import Actor, JsonObject, JsonValue, content_hash
 
 HTTP_METHODS = ("get", "put", "post", "delete", "patch")
 _SECRETS = normalize_words("apikey accesstoken token appid authtoken authorization clientsecret accesskey xapikey")
@@ -56,6 +57,8 @@ class Operation:
     body_required: bool
     body_examples: tuple[JsonValue, ...]
     answer: SuccessResponse
+    declared_actor: JsonValue
+    """What the document says of who calls it; None if it says nothing."""
     failures: dict[str, JsonObject | None]
     """By status ("404", "4XX", "default"): the schema of what it says then."""
     notes: list[str] = field(default_factory=list)
@@ -63,6 +66,17 @@ class Operation:
     @property
     def segments(self) -> tuple[str, ...]:
         return tuple(self.path.strip("/").split("/"))
+
+    def find_actor(self, user_tools: list[str] | None = None) -> Actor:
+        """Return who calls the operation.
+
+        Args:
+            user_tools: Tools of the user in the settings; None if the settings leave it to the document.
+
+        Raises:
+            InputError: The document names an unknown actor.
+        """
+        return find_tool_actor(self.tool, self.description, {OPENAPI_ACTOR_KEY: self.declared_actor}, user_tools)
 
 
 class OperationReader:
@@ -126,6 +140,7 @@ class OperationReader:
             body_required=required,
             body_examples=examples,
             answer=answer,
+            declared_actor=node.get(OPENAPI_ACTOR_KEY),
             failures=self._failures(node.get("responses") or {}),
             notes=notes,
         )

@@ -17,6 +17,7 @@ from trajsmith.environments.adapters.openapi.store import ResourceStore, find_da
 from trajsmith.environments.adapters.openapi.tables import GENERATED_ID, RESERVED
 from trajsmith.environments.programs import StateChange
 from trajsmith.environments.session import ToolResult
+from trajsmith.environments.tool_actors import check_user_tools
 from trajsmith.records import (
     Actor,
     EnvironmentFault,
@@ -73,6 +74,8 @@ class OpenApiProgram:
         ]
         self.notes += [*built.notes, *sorted({*built.model.requests.dropped, *built.model.responses.dropped})]
         self.spec = self._describe(payload, document)
+        self.actors = {tool.name: tool.actor for tool in self.spec.tools}
+        check_user_tools(payload["file"], payload["user"], self.actors)
 
     def states(self, seed: int) -> list[JsonObject]:
         """Return as many states of each size as the settings say.
@@ -154,7 +157,7 @@ class OpenApiProgram:
         info = document.root.get("info")
         info = info if isinstance(info, dict) else {}
         words = [str(info[key]).strip() for key in ("title", "description") if info.get(key)]
-        tools = tuple(self._tool(derived) for derived in self.built.derived.values())
+        tools = tuple(self._tool(derived, payload["user"]) for derived in self.built.derived.values())
         return EnvironmentSpec(
             name=self._name,
             version=content_hash([payload["text"], [tool.model_dump(mode="json") for tool in tools]], 16),
@@ -166,7 +169,7 @@ class OpenApiProgram:
             source=f"openapi:{payload['file']}",
         )
 
-    def _tool(self, derived: DerivedOperation) -> ToolSpec:
+    def _tool(self, derived: DerivedOperation, user: list[str] | None) -> ToolSpec:
         model, operation = self.built.model, derived.operation
         output = None
         if operation.answer.schema is not None:
@@ -182,6 +185,7 @@ class OpenApiProgram:
             annotations=ToolAnnotations(
                 read_only_hint=derived.reads, destructive_hint=None if derived.reads else operation.method == "delete"
             ),
+            actor=operation.find_actor(user),
         )
 
     def _state_schema(self) -> JsonObject:
@@ -235,7 +239,7 @@ class OpenApiSession:
         """Call an operation; a refusal leaves the state as it was."""
         built, name = self._program.built, self._program.spec.name
         derived = built.derived.get(tool)
-        if derived is None or actor != "assistant":
+        if derived is None or self._program.actors[tool] != actor:
             return ToolResult.refusal("unknown_tool", f"unknown tool: {tool}")
         fault = built.model.find_fault(derived.inputs.schema, arguments, request=True)
         if fault is not None:

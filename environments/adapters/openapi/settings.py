@@ -32,6 +32,9 @@ class OpenApiSettings(FrozenModel):
     """Only these operations, by operationId, tool name or "GET /path"; all if left out."""
     exclude: list[str] = []
     """Operations to leave out, by the same names."""
+    user: list[str] | None = None
+    """Tools that only the user calls, on their own device, by tool name; if left out, those of which
+    `x-trajsmith-actor` or the description says so."""
 
 
 def build_environment_name(settings: OpenApiSettings) -> str:
@@ -65,4 +68,5 @@ def build_payload(settings: OpenApiSettings) -> JsonObject:
         "states": dict(settings.states),
         "include": settings.include,
         "exclude": settings.exclude,
+        "user": settings.user,
     }

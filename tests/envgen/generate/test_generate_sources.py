@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trajsmith.cli.env_gen import _tool_list
+from trajsmith.envgen.generate.from_known_records import read_known_records
 from trajsmith.envgen.generate.from_mcp import read_mcp
 from trajsmith.envgen.generate.from_openapi import read_openapi
 from trajsmith.envgen.generate.from_tables import read_tables
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import MAX_ENTITIES, refine_blueprint
+from trajsmith.envgen.generate.rules import render_rules
 from trajsmith.envgen.generate.tool_lists import ToolList, read_tool_list
 from trajsmith.envgen.generate.tool_names import interpret_tool_name
 from trajsmith.envgen.generate.value_types import infer_values
@@ -182,6 +185,27 @@ def test_tools_that_no_task_can_be_made_of_are_refused(names, reason):
         refine_blueprint(made)
 
 
+@pytest.mark.parametrize("read", [read_mcp, read_known_records])
+def test_tools_of_a_list_say_who_calls_them(read):
+    names = ("create_ticket", "get_ticket", "list_tickets", "delete_ticket")
+    tools = listed(*((name, {"ticket_id": "string", "title": "string"}) for name in names))
+    tools.tools[0]["_meta"] = {"trajsmith/actor": "user"}
+    tools.tools[3]["description"] = "Delete a ticket. Only the user may call this."
+    made = refine_blueprint(read(tools))
+    assert {one.name for one in made.operations if one.actor == "user"} == {"create_ticket", "delete_ticket"}
+    assert "Only the user can do this, when asked to: create ticket, delete ticket." in set(render_rules(made))
+    tools.tools[0]["_meta"] = {"trajsmith/actor": "robot"}
+    with pytest.raises(InputError, match="tool create_ticket: the actor is 'robot'"):
+        read(tools)
+
+
+def test_a_list_of_a_running_server_keeps_who_calls_its_tools(tmp_path):
+    config = tmp_path / "run.yaml"
+    config.write_text("name: care\nenvironments: [{library: mobile_care}]\n")
+    users = {tool["name"] for tool in _tool_list(f"{config}:mobile_care").tools if tool["actor"] == "user"}
+    assert "restart_router" in users
+
+
 def test_a_file_of_several_servers_wants_one(tmp_path):
     file = tmp_path / "tools.jsonl"
     file.write_text('{"server": "a", "name": "get_x"}\n{"server": "b", "name": "get_y"}\n')
@@ -220,6 +244,16 @@ def test_documents_give_entities_with_their_rules(tmp_path):
     assert (entity.key, entity.column("aox_id").kind) == ("aox_id", "whole")
     assert entity.column("state_value").choices == ("new", "closed")
     assert sorted(operation.action for operation in made.operations) == ["create", "get", "list"]
+
+
+def test_operations_of_a_document_say_who_calls_them(tmp_path):
+    given = document()
+    given["paths"]["/aoxs"]["post"]["x-trajsmith-actor"] = "user"
+    (tmp_path / "boxes.json").write_text(json.dumps(given))
+    made = read_openapi(tmp_path / "boxes.json")
+    assert {one.action: one.actor for one in made.operations} == {
+        "list": "assistant", "create": "user", "get": "assistant",
+    }  # fmt: skip
 
 
 def test_of_a_large_document_a_part_is_taken_and_the_rest_told(tmp_path):

@@ -231,3 +231,32 @@ async def test_streamable_http(address):
         await session.reset({})
     assert str(gone.value) == f"far: start: {url.split('/')[2]}: All connection attempts failed"
     await session.close()
+
+
+@pytest.mark.parametrize(
+    ("peeks", "tools", "users"),
+    [("user", {}, {"peek"}), ("user", {"user": []}, set()), ("assistant", {"user": ["add", "look"]}, {"add", "look"})],
+    ids=["declared", "settings_say_none", "settings"],
+)
+async def test_the_user_has_the_tools_that_the_server_or_the_settings_say(start, peeks, tools, users):
+    session = await start("keeper.py", "good", env={"PEEKS": peeks}, tools=tools)
+    assert {tool.name for tool in session.spec.tools if tool.actor == "user"} == users
+    for tool in users:
+        arguments = {"title": "Ash"} if tool == "add" else {}
+        assert (await session.call(tool, arguments)).error == "unknown_tool"
+        assert (await session.call(tool, arguments, "user")).ok
+    assert (await session.call("dump", {})).ok and (await session.call("dump", {}, "user")).error == "unknown_tool"
+
+
+@pytest.mark.parametrize(
+    ("peeks", "tools", "reason"),
+    [
+        ("robot", {}, "tool peek: the actor is 'robot'; it must be one of assistant, user"),
+        ("user", {"user": ["fly"]}, "MCP server trial: user tool 'fly' does not exist; there are add, dump, look"),
+        ("user", {"user": ["look"], "exclude": ["look"]}, "MCP server trial: user tool 'look' does not exist"),
+        ("user", {"include": ["peek"]}, "MCP server trial: all tools are the user's; leave the agent at least one"),
+    ],
+)
+async def test_who_calls_a_tool_must_make_sense(peeks, tools, reason):
+    with pytest.raises(InputError, match=reason):
+        await McpSource(settings("keeper.py", "good", env={"PEEKS": peeks}, tools=tools)).spec()

@@ -36,6 +36,7 @@ def program_of(document: dict[str, Any]) -> OpenApiProgram:
             "states": {"small": 1},
             "include": None,
             "exclude": [],
+            "user": None,
         }
     )
 

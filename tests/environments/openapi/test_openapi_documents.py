@@ -9,6 +9,7 @@ from plays import SPECS, program, program_of
 
 from trajsmith.environments.adapters.openapi import OpenApiSettings, build_payload
 from trajsmith.environments.adapters.openapi.document_reading import read_document
+from trajsmith.environments.adapters.openapi.program import load
 from trajsmith.environments.programs import load_program
 from trajsmith.records import InputError, canonical_json
 
@@ -158,6 +159,47 @@ def test_include_and_exclude_by_any_name() -> None:
     assert set(made.built.derived) == {"list_customers", "create_customer"}
     with pytest.raises(InputError, match="there is no operation 'buy'; there are list_customers"):
         program("shop.yaml", include=["buy"])
+
+
+def write_shop(folder: Path, actor: str) -> Path:
+    """The shop's document, in which an operation says who calls it."""
+    mark = f"operationId: changeOrder\n      x-trajsmith-actor: {actor}"
+    file = folder / "shop.yaml"
+    file.write_text((SPECS / "shop.yaml").read_text().replace("operationId: changeOrder", mark))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("actor", "chosen", "users"),
+    [
+        ("user", None, ["change_order"]),
+        ("assistant", None, []),
+        ("user", [], []),
+        ("user", ["get_order", "get_product"], ["get_order", "get_product"]),
+    ],
+)
+def test_who_calls_an_operation(actor: str, chosen: list[str] | None, users: list[str], tmp_path: Path) -> None:
+    made = load(build_payload(OpenApiSettings(spec=write_shop(tmp_path, actor), user=chosen)))
+    assert sorted(tool.name for tool in made.spec.tools if tool.actor == "user") == users
+    play = made.start(canonical_json(made.states(1)[0]))
+    for tool in made.built.derived:
+        mine, other = ("user", "assistant") if tool in users else ("assistant", "user")
+        assert play.call(tool, {"nonsense": 1}, mine).error == "invalid_arguments"
+        assert play.call(tool, {"nonsense": 1}, other).error == "unknown_tool"
+
+
+@pytest.mark.parametrize(
+    ("actor", "chosen", "reason"),
+    [
+        ("robot", None, "tool change_order: the actor is 'robot'; it must be one of assistant, user"),
+        ("user", ["fly"], "shop.yaml: user tool 'fly' does not exist; there are add_address"),
+    ],
+)
+def test_who_calls_an_operation_must_make_sense(
+    actor: str, chosen: list[str] | None, reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        load(build_payload(OpenApiSettings(spec=write_shop(tmp_path, actor), user=chosen)))
 
 
 def test_the_version_follows_document_and_choice() -> None:

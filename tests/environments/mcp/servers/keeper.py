@@ -15,7 +15,7 @@ STATE = {"type": "string"} if MODE == "as_text" else {"type": "object"}
 TOOLS = {
     "add": {"inputSchema": TITLE},
     "look": {"inputSchema": ANY, "annotations": {"readOnlyHint": True}},
-    "peek": {"inputSchema": ANY},
+    "peek": {"inputSchema": ANY, "_meta": {"trajsmith/actor": os.environ.get("PEEKS", "assistant")}},
     "dump": {"inputSchema": TITLE if MODE == "needs_more" else ANY},
     "restore": {"inputSchema": {"type": "object", "properties": {"shelf": STATE}}},
 }
