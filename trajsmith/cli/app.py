@@ -32,6 +32,7 @@ from trajsmith.cli import (
     plugins,
     prompts,
     push,
+    repair,
     scaffold,
     task,
     train,
@@ -71,6 +72,7 @@ app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
 app.command()(merge.merge)
+app.command()(repair.repair)
 app.command()(plan.plan)
 app.command(name="audit")(audit.audit_run)
 app.command()(push.card)
