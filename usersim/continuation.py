@@ -1,15 +1,26 @@
 """Going on from the middle of a play: the expert follows what another agent did, and plays the rest rightly."""
 
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from trajsmith.environments import ToolResult
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.grounding import ReferenceNotResolved
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import Wording, draw_pattern, get_language
 from trajsmith.phrasing.agreement_detection import accepts_call, find_confirmation_requests
 from trajsmith.phrasing.fact_detection import is_fact_stated
-from trajsmith.records import SEARCH_TOOLS, CallEvent, Message, RecordDropped, Trajectory, canonical_json
+from trajsmith.records import (
+    SEARCH_TOOLS,
+    CallEvent,
+    FunctionCall,
+    Message,
+    RecordDropped,
+    ToolCall,
+    Trajectory,
+    canonical_json,
+    derive_seed,
+)
 from trajsmith.usersim.call_resolution import read_found_tools
 from trajsmith.usersim.dialogue import Dialogue
 from trajsmith.usersim.reasoning import ReasoningAgent
@@ -39,6 +50,8 @@ class FollowingAgent:
         """What brought the agent to where it stands, to bring a new one there."""
         self.strayed: Message | None = None
         """Last message, if it was another than the agent's own."""
+        self.undoing: FunctionCall | None = None
+        """Call with which it begins its own part, to undo what the last message changed."""
 
     async def follow(self, messages: Sequence[Message], message: Message) -> AgentAct:
         """Follow the next message of the other agent; return what is known of its meaning."""
@@ -66,10 +79,17 @@ class FollowingAgent:
     async def act(self, messages: list[Message]) -> AgentAct:
         """Return the next step of its own."""
         await self._listen(messages)
+        if self.undoing is not None:
+            text = draw_pattern(get_language().agent.undoes, random.Random(derive_seed("undo", messages[-1].content)))
+            call = ToolCall(id="undo", function=self.undoing)
+            return AgentAct(Message(role="assistant", content=text, tool_calls=(call,)))
         return await self.agent.act(messages)
 
     def observe(self, tools: Sequence[str], results: Sequence[ToolResult], by_user: bool) -> None:
         """Receive the results of its own step."""
+        if self.undoing is not None:
+            self.undoing = None
+            return
         self.agent.observe(tools, results, by_user)
 
     async def _listen(self, messages: Sequence[Message]) -> None:

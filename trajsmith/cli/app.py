@@ -401,6 +401,8 @@ def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
             f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
             f"cost {summary.cost_per_accepted:.4f}"
         )
+    if summary.repairs:
+        repair.show_repairs(summary)
     reasons = Counter(summary.rejected).most_common()
     for reason, number in reasons[:MOST_REASONS]:
         out.print(f"rejected: {reason}: {number}", markup=False)

@@ -62,7 +62,5 @@ def show_repairs(summary: "Summary") -> None:
         table.add_row(mistake, str(kinds.get("cut", 0)), str(kinds.get("recover", 0)))
     out.print(table)
     for stage in summary.stages:
-        for reason, number in stage.dropped.items():
+        for reason, number in stage.dropped.items() if stage.name == "repair" else ():
             out.print(f"not repaired: {reason}: {number}", markup=False)
-    for reason, number in summary.rejected.items():
-        out.print(f"repaired and rejected: {reason}: {number}", markup=False)

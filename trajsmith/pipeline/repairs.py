@@ -25,6 +25,7 @@ from trajsmith.querygen.vary import VarySettings
 from trajsmith.records import (
     AppendFile,
     FrozenModel,
+    FunctionCall,
     InputError,
     JsonObject,
     RecordDropped,
@@ -42,6 +43,7 @@ from trajsmith.usersim.continuation import ContinuedDialogue, FollowingAgent
 from trajsmith.usersim.scripted_roles import build_scripted_agent, build_scripted_user
 from trajsmith.verify import verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED
+from trajsmith.verify.undoing import find_undoing_call
 
 REPAIRS = "repairs.json"
 FAILED, FAILED_VERDICTS = "failed/trajectories.jsonl", "failed/verdicts.jsonl"
@@ -235,6 +237,10 @@ class PlayRepair:
             raise RecordDropped("imported_task", "nobody can say in it what the agent should")
         kept, right, beyond = await self._find_last_right_step()
         stays = await self._is_wrong_step(right, kept)
+        if kind != "cut" and not stays:
+            mended = await self._undo_step(kept)
+            if mended is not None:
+                kept, right, stays = kept + 1, mended, True
         while kind == "cut" and stays:
             kept -= 1
             beyond = ()
@@ -273,12 +279,28 @@ class PlayRepair:
             raise RecordDropped("no_right_play", "; ".join(beyond))
         return low, found, beyond
 
-    async def _continue(self, kept: int) -> Continuation:
-        """Keep so many steps of the agent, play the rest rightly, and judge it."""
+    async def _undo_step(self, step: int) -> Continuation | None:
+        """Keep the first wrong step, undo what it changed, and go on; None if that gives no right play."""
+        message, place = self.steps[step], self.context.place(self.failed.environment)
+        changed = any(event.message == message and event.effect for event in self.failed.events)
+        if not changed or self.task.search is not None or step + 1 == len(self.steps):
+            return None
+        tools, state = self.task.find_shown_specs(place.spec.tools), self.context.state(self.task.initial_state)
+        async with place.session() as opened:
+            session = inject_faults(opened, self.task)
+            undoing = await find_undoing_call(self.failed, message, state, session, tools, self.task.masks)
+        if undoing is None:
+            return None
+        continuation = await self._continue(step + 1, undoing)
+        return continuation if continuation.verdict.accepted else None
+
+    async def _continue(self, kept: int, undoing: FunctionCall | None = None) -> Continuation:
+        """Keep so many steps of the agent, play the rest rightly, and judge it; `undoing` comes first."""
         place, state = self.context.place(self.failed.environment), self.context.state(self.task.initial_state)
         task, candidate, settings = self.task, self.failed.candidate, self.context.config.play
         make = partial(_build_expert, task, place, state, candidate, settings)
         agent = FollowingAgent(make, place.wording)
+        agent.undoing = undoing
         user = build_scripted_user(task, place.spec, place.wording, state, candidate)
         async with place.session() as opened:
             dialogue = ContinuedDialogue(
