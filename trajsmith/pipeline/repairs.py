@@ -234,7 +234,9 @@ class PlayRepair:
         if self.verdict.outcome not in OF_THE_AGENT:
             raise RecordDropped("not_the_agents_fault", self.verdict.outcome)
         if self.task.variant == IMPORTED:
-            raise RecordDropped("imported_task", "nobody can say in it what the agent should")
+            raise RecordDropped("imported_task", "the scripted agent has no words for it")
+        if self.context.config.play.tools == "two_level" and self.task.search is None:
+            raise RecordDropped("two_level_tools", "the scripted agent calls tools directly")
         kept, right, beyond = await self._find_last_right_step()
         stays = await self._is_wrong_step(right, kept)
         if kind != "cut" and not stays:
@@ -244,12 +246,14 @@ class PlayRepair:
         while kind == "cut" and stays:
             kept -= 1
             beyond = ()
-            right = await self._continue(kept)
+            right = await self.continue_from(kept)
             if not right.verdict.accepted:
                 raise RecordDropped("no_right_play", "; ".join(right.verdict.reasons))
             stays = await self._is_wrong_step(right, kept)
         if kind == "recover" and not stays:
             raise RecordDropped("harm_stays", "; ".join(beyond))
+        if not kept:
+            raise RecordDropped("wrong_from_the_start", "nothing of it could be kept")
         repair = Repair(
             of=self.failed.id,
             kind="recover" if stays else "cut",
@@ -270,7 +274,7 @@ class PlayRepair:
         found: Continuation | None = None
         while high - low > 1:
             middle = (low + high) // 2
-            continuation = await self._continue(middle)
+            continuation = await self.continue_from(middle)
             if continuation.verdict.accepted:
                 low, found = middle, continuation
             else:
@@ -291,10 +295,10 @@ class PlayRepair:
             undoing = await find_undoing_call(self.failed, message, state, session, tools, self.task.masks)
         if undoing is None:
             return None
-        continuation = await self._continue(step + 1, undoing)
+        continuation = await self.continue_from(step + 1, undoing)
         return continuation if continuation.verdict.accepted else None
 
-    async def _continue(self, kept: int, undoing: FunctionCall | None = None) -> Continuation:
+    async def continue_from(self, kept: int, undoing: FunctionCall | None = None) -> Continuation:
         """Keep so many steps of the agent, play the rest rightly, and judge it; `undoing` comes first."""
         place, state = self.context.place(self.failed.environment), self.context.state(self.task.initial_state)
         task, candidate, settings = self.task, self.failed.candidate, self.context.config.play
