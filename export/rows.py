@@ -10,7 +10,7 @@ from trajsmith.records import (
     JsonObject,
     Message,
     RecordDropped,
-    Repair,
+    RepairOrigin,
     Task,
     TaskHeader,
     ToolCall,
@@ -73,7 +73,7 @@ def build_row(
     }
 
 
-def _describe_repair(repair: Repair | None) -> JsonObject:
+def _describe_repair(repair: RepairOrigin | None) -> JsonObject:
     """Describe the failed play that a repaired one goes on from; empty for any other play."""
     if repair is None:
         return {}

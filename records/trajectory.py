@@ -59,7 +59,7 @@ class InjectedFault(FrozenModel):
     """Index of the message with which it was made."""
 
 
-class Repair(FrozenModel):
+class RepairOrigin(FrozenModel):
     """Origin of a play that goes on rightly from a failed one."""
 
     of: str
@@ -103,5 +103,5 @@ class Trajectory(Record):
     """Mistakes that were injected to test verification; None if there are none."""
     recorded: JsonObject | None = None
     """Of an imported trajectory: its file, its id there, and the verdicts that the file holds."""
-    repair: Repair | None = None
+    repair: RepairOrigin | None = None
     """Of a repaired play: the failed play, and from where on it is learnt."""

@@ -56,16 +56,16 @@ class FollowingAgent:
     async def follow(self, messages: Sequence[Message], message: Message) -> AgentAct:
         """Follow the next message of the other agent; return what is known of its meaning."""
         await self._listen(messages)
-        said = list(messages)
-        act = await self.agent.act(said)
+        history = list(messages)
+        act = await self.agent.act(history)
         if _describe(act.message) == _describe(message):
             self.strayed = None
-            self.steps.append(partial(_act, said))
+            self.steps.append(partial(_act, history))
             return act
         self.strayed, self.agent = message, self.make()
         for step in self.steps:
             await step(self.agent)
-        await self._take_step(partial(_open_turns, said))
+        await self._take_step(partial(_stray, history))
         return AgentAct(message, hinted=False)
 
     async def take_results(self, events: Sequence[CallEvent], results: Sequence[ToolResult], by_user: bool) -> None:
@@ -107,17 +107,17 @@ class ContinuedDialogue(Dialogue):
     """Episode that begins with the first messages of another one.
 
     Attributes:
-        kept: The other episode.
+        earlier: The other episode.
         upto: First of its messages that is not kept; one of the agent.
     """
 
-    kept: Trajectory
+    earlier: Trajectory
     upto: int
 
-    def keep(self, kept: Trajectory, upto: int) -> "ContinuedDialogue":
-        """Begin with the messages of `kept` before `upto`; the agent must be a `FollowingAgent`."""
-        self.kept, self.upto = kept, upto
-        self.messages = list(kept.messages[:1])
+    def keep(self, earlier: Trajectory, upto: int) -> "ContinuedDialogue":
+        """Begin with the messages of `earlier` before `upto`; the agent must be a `FollowingAgent`."""
+        self.earlier, self.upto = earlier, upto
+        self.messages = list(earlier.messages[:1])
         return self
 
     @property
@@ -127,7 +127,7 @@ class ContinuedDialogue(Dialogue):
         return self.agent
 
     async def _repeat_kept_part(self) -> int:
-        for number, span in enumerate(self.kept.turns):
+        for number, span in enumerate(self.earlier.turns):
             if span.start >= self.upto:
                 return number
             open_turn(self.session, number)
@@ -137,11 +137,11 @@ class ContinuedDialogue(Dialogue):
                 await self._repeat_message(index)
             if span.stop <= self.upto:
                 self._close_turn()
-        return len(self.kept.turns)
+        return len(self.earlier.turns)
 
     async def _repeat_message(self, index: int) -> None:
         """Repeat a message and what came of it."""
-        message = self.kept.messages[index]
+        message = self.earlier.messages[index]
         if message.role == "tool":
             return  # appended with its call
         if message.role == "user":
@@ -153,7 +153,7 @@ class ContinuedDialogue(Dialogue):
             await self._repeat_calls(index, message)
         elif index + 1 < self.upto and not act.gave_up:
             reply = await self.user.reply(self.messages, act)
-            events = [event for event in self.kept.events if event.message == index and event.actor == "user"]
+            events = [event for event in self.earlier.events if event.message == index and event.actor == "user"]
             results = [await self._call("user", event.tool, event.arguments, index) for event in events]
             if events:
                 await self.follower.take_results(events, results, by_user=True)
@@ -167,8 +167,8 @@ class ContinuedDialogue(Dialogue):
             RecordDropped: A result is another one than in the play.
         """
         calls = message.tool_calls or ()
-        events = [event for event in self.kept.events if event.message == index and event.actor == "assistant"]
-        shown = self.kept.messages[index + 1 : index + 1 + len(calls)]
+        events = [event for event in self.earlier.events if event.message == index and event.actor == "assistant"]
+        shown = self.earlier.messages[index + 1 : index + 1 + len(calls)]
         results: list[ToolResult] = []
         for event, goal, text in zip(events, self.access.resolve_message(calls), shown, strict=True):
             if event.reached:
@@ -205,9 +205,12 @@ async def _observe(tools: list[str], results: list[ToolResult], by_user: bool, a
     agent.observe(tools, results, by_user)
 
 
-async def _open_turns(messages: list[Message], agent: AgentRole) -> None:
-    """Open all turns that the user has opened."""
+async def _stray(messages: list[Message], agent: AgentRole) -> None:
+    """Give up the step that was to come, and open all turns that the user has opened."""
     scripted = find_scripted_agent(agent)
+    scripted.pending = []
+    if isinstance(agent, SearchingAgent):
+        agent.waiting = None
     for turn in range(scripted.turn + 1, len(scripted._openings(messages))):
         scripted.open_turn(turn)
 
@@ -215,7 +218,6 @@ async def _open_turns(messages: list[Message], agent: AgentRole) -> None:
 async def _adopt_calls(events: list[CallEvent], results: list[ToolResult], agent: AgentRole) -> None:
     """Take over the calls that are gold calls, and what searches have shown."""
     scripted = find_scripted_agent(agent)
-    scripted.pending = []
     scripted.made += len(events)
     for event, result in zip(events, results, strict=True):
         if isinstance(agent, SearchingAgent) and event.tool == SEARCH_TOOLS:

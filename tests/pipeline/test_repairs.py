@@ -48,7 +48,8 @@ def folder(tmp_path_factory):
                 {"library": name, "states": {"small": 2}} for name in ("bank", "file_store", "smart_home")
             ],
             "sample": {"count": 24, "scenarios": 1.0},
-            "write": {"withhold": 0.5},
+            "write": {"withhold": 0.5, "tools": {"search": 0.3}},
+            "vary": {"rates": {"batch_request": 0.5}},
             "play": {"candidates": 2, "faulty": 1},
         }
     )
@@ -107,8 +108,18 @@ def test_plays_with_each_mistake_are_repaired(folder, kind):
             assert repair.message == failed.injected[0].message
 
 
-def test_harm_that_one_call_undoes_is_undone(folder):
-    made = asyncio.run(make_repairs(folder, "needless_write"))
+def test_harm_that_one_call_undoes_is_undone(tmp_path):
+    run(
+        {
+            "name": "homes",
+            "seed": 2,
+            "run": str(tmp_path / "run"),
+            "environments": [{"library": "smart_home", "states": {"small": 2}}],
+            "sample": {"count": 12, "scenarios": 1.0},
+            "play": {"candidates": 2, "faulty": 1},
+        }
+    )
+    made = asyncio.run(make_repairs(tmp_path, "needless_write"))
     undone = [(play, each) for play, each, _ in made if "'undo'" in str(each.messages[each.repair.message].tool_calls)]
     assert 0 < len(undone) < len(made)
     for play, trajectory in undone:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from trajsmith.export import Distribution
-from trajsmith.export.history import find_context_messages
+from trajsmith.export import Distribution, find_context_messages
 from trajsmith.export.loss_mask import MaskedRow, MaskPreview, render_mask_page
 from trajsmith.models.transformers_engine import open_tokenizer
 from trajsmith.records import InputError, JsonObject, RecordDropped

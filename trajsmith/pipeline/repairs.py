@@ -1,7 +1,7 @@
 """`trajsmith repair`: failed plays go on rightly from before their first wrong step, in a run of their own.
 
-The first wrong step is found by execution: the agent's messages are kept one after the other, and the last one from
-which a right play can still come is the last that stays.
+Execution finds the first wrong step: of the agent's messages the last one from which a right play can still come is the
+last that stays.
 """
 
 import shutil
@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from trajsmith.environments.injected_faults import inject_faults
-from trajsmith.evals import is_evaluation, read_transcripts
-from trajsmith.evals.wrong_steps import find_first_wrong_step
+from trajsmith.evals import find_first_wrong_step, is_evaluation, read_transcripts
 from trajsmith.models import RoleSettings
 from trajsmith.phrasing import find_clock_date
 from trajsmith.pipeline.config import RunConfig, load_config
@@ -21,7 +20,6 @@ from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.querygen.vary import VarySettings
 from trajsmith.records import (
     AppendFile,
     FrozenModel,
@@ -29,7 +27,7 @@ from trajsmith.records import (
     InputError,
     JsonObject,
     RecordDropped,
-    Repair,
+    RepairOrigin,
     Task,
     Trajectory,
     Verdict,
@@ -38,12 +36,18 @@ from trajsmith.records import (
     read_stored,
     storage_boundary,
 )
-from trajsmith.usersim import AgentRole, PlaySettings, add_reasoning, add_tool_search
-from trajsmith.usersim.continuation import ContinuedDialogue, FollowingAgent
-from trajsmith.usersim.scripted_roles import build_scripted_agent, build_scripted_user
-from trajsmith.verify import verify_trajectory
+from trajsmith.usersim import (
+    AgentRole,
+    ContinuedDialogue,
+    FollowingAgent,
+    PlaySettings,
+    add_reasoning,
+    add_tool_search,
+    build_scripted_agent,
+    build_scripted_user,
+)
+from trajsmith.verify import find_undoing_call, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED
-from trajsmith.verify.undoing import find_undoing_call
 
 REPAIRS = "repairs.json"
 FAILED, FAILED_VERDICTS = "failed/trajectories.jsonl", "failed/verdicts.jsonl"
@@ -132,8 +136,9 @@ def build_repair_config(config: RunConfig, out: Path) -> RunConfig:
     play = config.play.model_copy(update={"candidates": 1, "faulty": 0})
     verify = config.verify.model_copy(update={"best": False, "step_labels": True})
     roles = config.roles.model_copy(update={"judge": RoleSettings()})
+    vary = config.vary.model_copy(update={"rates": {}})
     changes = {"run": out, "name": f"{config.name}-repaired", "play": play, "verify": verify, "roles": roles}
-    return config.model_copy(update={**changes, "accept": None, "plan": None, "shard": None, "vary": VarySettings()})
+    return config.model_copy(update={**changes, "accept": None, "plan": None, "shard": None, "vary": vary})
 
 
 def _read_failed_plays(run: RunDirectory) -> Iterator[FailedPlay]:
@@ -237,27 +242,27 @@ class PlayRepair:
             raise RecordDropped("imported_task", "the scripted agent has no words for it")
         if self.context.config.play.tools == "two_level" and self.task.search is None:
             raise RecordDropped("two_level_tools", "the scripted agent calls tools directly")
-        kept, right, beyond = await self._find_last_right_step()
-        stays = await self._is_wrong_step(right, kept)
+        prefix, right, beyond = await self._find_last_right_step()
+        stays = await self._is_wrong_step(right, prefix)
         if kind != "cut" and not stays:
-            mended = await self._undo_step(kept)
+            mended = await self._undo_step(prefix)
             if mended is not None:
-                kept, right, stays = kept + 1, mended, True
+                prefix, right, stays = prefix + 1, mended, True
         while kind == "cut" and stays:
-            kept -= 1
+            prefix -= 1
             beyond = ()
-            right = await self.continue_from(kept)
+            right = await self.continue_from(prefix)
             if not right.verdict.accepted:
                 raise RecordDropped("no_right_play", "; ".join(right.verdict.reasons))
-            stays = await self._is_wrong_step(right, kept)
+            stays = await self._is_wrong_step(right, prefix)
         if kind == "recover" and not stays:
             raise RecordDropped("harm_stays", "; ".join(beyond))
-        if not kept:
+        if not prefix:
             raise RecordDropped("wrong_from_the_start", "nothing of it could be kept")
-        repair = Repair(
+        repair = RepairOrigin(
             of=self.failed.id,
             kind="recover" if stays else "cut",
-            message=self.steps[kept],
+            message=self.steps[prefix],
             mistake=self._name_mistake(),
             beyond=beyond,
         )
@@ -271,17 +276,17 @@ class PlayRepair:
             RecordDropped: Not even the play from the beginning is right.
         """
         low, high, beyond = -1, len(self.steps), self.verdict.reasons
-        found: Continuation | None = None
+        best: Continuation | None = None
         while high - low > 1:
             middle = (low + high) // 2
             continuation = await self.continue_from(middle)
             if continuation.verdict.accepted:
-                low, found = middle, continuation
+                low, best = middle, continuation
             else:
                 high, beyond = middle, continuation.verdict.reasons
-        if found is None:
+        if best is None:
             raise RecordDropped("no_right_play", "; ".join(beyond))
-        return low, found, beyond
+        return low, best, beyond
 
     async def _undo_step(self, step: int) -> Continuation | None:
         """Keep the first wrong step, undo what it changed, and go on; None if that gives no right play."""
@@ -298,7 +303,7 @@ class PlayRepair:
         continuation = await self.continue_from(step + 1, undoing)
         return continuation if continuation.verdict.accepted else None
 
-    async def continue_from(self, kept: int, undoing: FunctionCall | None = None) -> Continuation:
+    async def continue_from(self, prefix: int, undoing: FunctionCall | None = None) -> Continuation:
         """Keep so many steps of the agent, play the rest rightly, and judge it; `undoing` comes first."""
         place, state = self.context.place(self.failed.environment), self.context.state(self.task.initial_state)
         task, candidate, settings = self.task, self.failed.candidate, self.context.config.play
@@ -311,7 +316,7 @@ class PlayRepair:
                 place.spec, task, state, inject_faults(opened, task), agent, user, settings, candidate,
                 self.context.prompts,
             )  # fmt: skip
-            trajectory = await dialogue.keep(self.failed, self.steps[kept]).play()
+            trajectory = await dialogue.keep(self.failed, self.steps[prefix]).play()
         return Continuation(trajectory, await self._verify(trajectory, step_labels=False))
 
     async def _verify(self, trajectory: Trajectory, step_labels: bool) -> Verdict:
@@ -323,9 +328,9 @@ class PlayRepair:
                 self.task, trajectory, state, session, settings, context.code_checks, place.wording
             )
 
-    async def _is_wrong_step(self, right: Continuation, kept: int) -> bool:
+    async def _is_wrong_step(self, right: Continuation, prefix: int) -> bool:
         """Return True if the last step that is kept makes a call that is not needed, such as one that was refused."""
-        last = self.steps[kept - 1] if kept else -1
+        last = self.steps[prefix - 1] if prefix else -1
         if last < 0 or not self.failed.messages[last].tool_calls:
             return False
         labels = (await self._verify(right.trajectory, step_labels=True)).step_labels

@@ -34,7 +34,7 @@ from trajsmith.pipeline.export_plan import ExportPlan, JudgedPlace, VerdictHead
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
-from trajsmith.pipeline.repairs import FailedPlays, load_repair_settings, make_repair_stage
+from trajsmith.pipeline.repairs import FailedPlays, RepairKind, load_repair_settings, make_repair_stage
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
@@ -77,8 +77,8 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
     """
     if load_imported_files(run):
         return await import_traces(run, progress)
-    if load_repair_settings(run) is not None:
-        return await repair_plays(run, progress)
+    if repairs := load_repair_settings(run):
+        return await repair_plays(run, repairs.kind, progress)
     with run.lock():
         config = load_config(run.config_path)
         async with _opened(config, run, list_stages(config)) as context:
@@ -165,20 +165,16 @@ async def import_traces(run: RunDirectory, progress: RunProgress | None = None) 
         return summary
 
 
-async def repair_plays(run: RunDirectory, progress: RunProgress | None = None) -> Summary:
+async def repair_plays(run: RunDirectory, kind: RepairKind, progress: RunProgress | None = None) -> Summary:
     """Repair the failed plays of a run of repairs, verify what came of it, and export; safe to call again.
 
     Raises:
-        InputError: It is no run of repairs.
         RunError: The run cannot go on, or nothing could be repaired; what was committed stays.
     """
-    settings = load_repair_settings(run)
-    if settings is None:
-        raise InputError(f"{run.path} is no run of trajsmith repair")
     with run.lock():
         config = load_config(run.config_path)
         async with _opened(config, run, ("verify",)) as context:
-            stage = make_repair_stage(context, settings.kind)
+            stage = make_repair_stage(context, kind)
             await run_stage(stage, run, FailedPlays(run), config.engine.concurrency, progress)
             await _run_stages(run, context, ("verify",), progress)
             return await export_run(run, context, progress or NullProgress())
