@@ -115,7 +115,7 @@ def open_repairs(source: Path, out: Path, kind: RepairKind = "any", tasks_of: Pa
     config = build_repair_config(load_config(origin.config_path), out)
     text = dump_settings(config)
     RunDirectory(out).check_new(text)
-    part = out.with_name(out.name + PART)
+    part = out.resolve().with_name(out.resolve().name + PART)
     if part.is_dir():
         shutil.rmtree(part)
     run = RunDirectory.create(part, text)
