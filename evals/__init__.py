@@ -26,6 +26,7 @@ from trajsmith.evals.scores import Score, compute_wilson_interval, score_episode
 from trajsmith.evals.solvers import ModelSolver, ScriptedSolver, Solver, attempt_task
 from trajsmith.evals.suites import SUITES, UNAVAILABLE
 from trajsmith.evals.transcripts import PlayedEpisode, is_evaluation, read_transcripts, store_tasks, write_gallery
+from trajsmith.evals.wrong_steps import find_first_wrong_step
 
 __all__ = [
     "ATTEMPTS",
@@ -60,6 +61,7 @@ __all__ = [
     "evaluate",
     "export_bfcl",
     "find_ambiguous_tasks",
+    "find_first_wrong_step",
     "format_cell",
     "is_evaluation",
     "list_groups",

@@ -6,6 +6,7 @@ from trajsmith.export.conversation_pages import INDEX, ConversationBrowser, find
 from trajsmith.export.dataset import COLUMNS, DatasetWriter, build_dataset_features
 from trajsmith.export.formats import FORMATS, ExportItem, Format, FormatName, FormatSettings
 from trajsmith.export.gallery import serialize_entry
+from trajsmith.export.history import find_context_messages
 from trajsmith.export.manifest import ENVELOPE, MANIFEST, check_manifest, check_signature, write_manifest
 from trajsmith.export.multi_format import FormatRows, FormatTargets, MultiFormatWriter, WrittenRows
 from trajsmith.export.plots import build_plots
@@ -48,6 +49,7 @@ __all__ = [
     "check_manifest",
     "check_signature",
     "compute_tool_coverage",
+    "find_context_messages",
     "find_group",
     "list_agent_tools",
     "render_page",

@@ -31,6 +31,8 @@ COLUMN_MEANING: dict[str, str] = {
     "tool_calls": "Calls of the agent.",
     "messages": "OpenAI messages; `arguments` are objects, keys without a value are absent.",
     "tools": "OpenAI function schemas as the agent saw them, in that order.",
+    "learnt_from": "Index of the first message that is learnt: 0, but in repaired plays the first of the correction.",
+    "repair": "Of a repaired play: the failed play (`of`), `kind`, the mistake, and why no more of it could be kept.",
     "step_labels": "With `verify.step_labels`: what each call of `messages` was worth, and why; `mask_steps` reads it.",
     "rubric": "Criteria of the task: what each says, its weight, whether it was met, and why it does not count if so.",
     "verdict": "Outcome, every check with its result, rewards by name.",

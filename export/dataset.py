@@ -43,6 +43,8 @@ COLUMNS: dict[str, str] = {
     "turns": "int64",
     "tool_calls": "int64",
     "messages": "list of json",
+    "learnt_from": "int64",
+    "repair": "json",
     "tools": "list of json",
     "step_labels": "list of json",
     "rubric": "list of json",

@@ -23,11 +23,25 @@ def find_assistant_messages(messages: Sequence[JsonObject]) -> list[int]:
     return [index for index, message in enumerate(messages) if message["role"] == "assistant"]
 
 
-def split_rounds(messages: Sequence[JsonObject]) -> list[tuple[int, int]]:
-    """Start and stop of what the assistant does after each user message, up to the next one."""
+def split_rounds(messages: Sequence[JsonObject], learnt_from: int = 0) -> list[tuple[int, int]]:
+    """Start and stop of what the assistant does after each user message, up to the next one.
+
+    Rounds before the message `learnt_from` are left out, and the one in which it stands begins with it.
+    """
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     spans = zip(users, [*users[1:], len(messages)], strict=True)
-    return [(start + 1, stop) for start, stop in spans if start + 1 < stop]
+    learnt = [(max(start + 1, learnt_from), stop) for start, stop in spans]
+    return [(start, stop) for start, stop in learnt if start < stop]
+
+
+def refuse_context(row: JsonObject) -> None:
+    """Refuse a row of which only a part is learnt, for formats that cannot say so.
+
+    Raises:
+        RecordDropped: It is one.
+    """
+    if row.get("learnt_from"):
+        raise RecordDropped("learnt_in_part", f"the first {row['learnt_from']} messages are context")
 
 
 def apply_window(messages: Messages, start: int, window: int | None) -> Messages:
@@ -68,17 +82,30 @@ def cut_row(row: JsonObject, number: int, of: int, span: tuple[int, int], window
     }
 
 
-def find_unlearnt_messages(row: JsonObject) -> list[int]:
-    """Find the messages of a row that make a call labelled redundant or harmful.
+def find_context_messages(row: JsonObject) -> list[int]:
+    """Find the messages of the assistant before the first one that the row teaches."""
+    return [index for index in find_assistant_messages(row["messages"]) if index < (row.get("learnt_from") or 0)]
+
+
+def find_unlearnt_messages(row: JsonObject, mask_steps: bool) -> list[int]:
+    """Find the messages of the assistant that stay context: those before a correction.
+
+    Args:
+        row: A row of the main dataset.
+        mask_steps: Those that make a call labelled redundant or harmful, too.
 
     Raises:
-        RecordDropped: Its calls have no labels.
+        RecordDropped: Its calls have no labels, which `mask_steps` needs.
     """
+    context = find_context_messages(row)
+    if not mask_steps:
+        return context
     calls = [index for index, message in enumerate(row["messages"]) for _ in message.get("tool_calls") or ()]
     labels = [step["label"] for step in row.get("step_labels") or ()]
     if len(labels) != len(calls):
         raise RecordDropped("no_step_labels", f"{len(calls)} calls, {len(labels)} labels")
-    return sorted({index for index, label in zip(calls, labels, strict=True) if label in UNLEARNT_LABELS})
+    labelled = {index for index, label in zip(calls, labels, strict=True) if label in UNLEARNT_LABELS}
+    return sorted(labelled.union(context))
 
 
 def build_row_metadata(row: JsonObject, id: str) -> JsonObject:

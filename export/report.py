@@ -121,6 +121,10 @@ class ReportBuilder:
                 per_source=[
                     (source, counts[True], counts[False]) for source, counts in sorted(statistics.sources.items())
                 ],
+                repairs=[
+                    (mistake, kinds.get("recover", 0), kinds.get("cut", 0))
+                    for mistake, kinds in summary.repairs.items()
+                ],
                 criteria=[
                     (topic, counts["met"], counts["unmet"]) for topic, counts in sorted(statistics.criteria.items())
                 ],

@@ -10,6 +10,7 @@ from trajsmith.records import (
     JsonObject,
     Message,
     RecordDropped,
+    RepairOrigin,
     Task,
     TaskHeader,
     ToolCall,
@@ -44,6 +45,7 @@ def build_row(
     """
     _check_parents(task, trajectory, verdict, spec)
     messages = _messages(_answered(prune_trajectory(trajectory, verdict.pruned).messages))
+    repair = trajectory.repair
     _refuse_chat_tokens(messages)
     calls = sum(len(message.get("tool_calls", ())) for message in messages)
     return {
@@ -59,6 +61,8 @@ def build_row(
         "turns": len(trajectory.turns),
         "tool_calls": calls,
         "messages": messages,
+        "learnt_from": repair.message if repair is not None else 0,
+        "repair": _describe_repair(repair),
         "tools": _shared_tools(task, trajectory, spec, {} if shown is None else shown),
         "step_labels": _list_step_labels(trajectory, verdict),
         "rubric": _list_criteria(verdict),
@@ -67,6 +71,13 @@ def build_row(
         "final_state": trajectory.final_state,
         "seed": task.seed,
     }
+
+
+def _describe_repair(repair: RepairOrigin | None) -> JsonObject:
+    """Describe the failed play that a repaired one goes on from; empty for any other play."""
+    if repair is None:
+        return {}
+    return {"of": repair.of, "kind": repair.kind, "mistake": repair.mistake, "beyond": list(repair.beyond)}
 
 
 def _list_step_labels(trajectory: Trajectory, verdict: Verdict) -> list[JsonObject]:

@@ -15,7 +15,7 @@ STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
     "sampled": ("sample",),
     "grounded": ("ground",),
     "written": ("write", "vary"),
-    "played": ("play",),
+    "played": ("play", "repair"),
     "verified": ("verify",),
     "accepted": ("select",),
     "exported": ("export",),

@@ -111,7 +111,7 @@ if TYPE_CHECKING:
     from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec, check_confirmation_rule
     from trajsmith.records.tool_rendering import ToolStyle, render_tools
     from trajsmith.records.traces import TraceCall, TraceDialogue, TraceTask
-    from trajsmith.records.trajectory import CallEvent, InjectedFault, Trajectory, TurnSpan
+    from trajsmith.records.trajectory import CallEvent, InjectedFault, RepairOrigin, Trajectory, TurnSpan
     from trajsmith.records.verdict import (
         CheckOutcome,
         JudgeOpinion,
@@ -168,7 +168,7 @@ _NAMES = {
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec check_confirmation_rule",
     "tool_rendering": "ToolStyle render_tools",
     "traces": "TraceCall TraceDialogue TraceTask",
-    "trajectory": "CallEvent InjectedFault Trajectory TurnSpan",
+    "trajectory": "CallEvent InjectedFault RepairOrigin Trajectory TurnSpan",
     "verdict": "CheckOutcome JudgeOpinion Outcome PrunedCall StepLabel TurnVerdict Verdict",
     "views": "read_view",
     "writer_lock": "WriterLock",
@@ -244,6 +244,7 @@ __all__ = [
     "RecordDropped",
     "RefusedMember",
     "Registry",
+    "RepairOrigin",
     "RequestedInfo",
     "RunError",
     "ScoredPlay",

@@ -113,6 +113,8 @@ class Summary(FrozenModel):
     judge: JudgeSummary = JudgeSummary()
     faults: dict[str, FaultSummary] = {}
     """Kind of injected mistake to what became of the plays with it; "none" counts all other plays of such a run."""
+    repairs: dict[str, dict[str, int]] = {}
+    """Of a run of repairs: mistake of the failed plays to the accepted repairs of each kind."""
     content: str = ""
     """Hash of what was accepted: equal for two runs only if their datasets are made of the same."""
     wall_seconds: float = 0.0

@@ -59,6 +59,21 @@ class InjectedFault(FrozenModel):
     """Index of the message with which it was made."""
 
 
+class RepairOrigin(FrozenModel):
+    """Origin of a play that goes on rightly from a failed one."""
+
+    of: str
+    """Id of the failed play."""
+    kind: Literal["cut", "recover"]
+    """`cut`: everything before the correction is right. `recover`: the step before it is wrong, and stays."""
+    message: int
+    """Index of the first message of the correction; all before it are those of the failed play, and are not learnt."""
+    mistake: str
+    """Kind of the mistake of the failed play: the injected one, or the first wrong step."""
+    beyond: tuple[str, ...]
+    """Why the play could not be kept for one step more: reasons of the verdict on its best continuation."""
+
+
 class Trajectory(Record):
     """One episode of a task."""
 
@@ -88,3 +103,5 @@ class Trajectory(Record):
     """Mistakes that were injected to test verification; None if there are none."""
     recorded: JsonObject | None = None
     """Of an imported trajectory: its file, its id there, and the verdicts that the file holds."""
+    repair: RepairOrigin | None = None
+    """Of a repaired play: the failed play, and from where on it is learnt."""

@@ -38,7 +38,7 @@ from trajsmith.train_sft.shared_prefix import (
     collate_tree,
     share_tools,
 )
-from trajsmith.train_sft.training_units import TrainingUnit, split_masked_units, split_training_units
+from trajsmith.train_sft.training_units import split_masked_units
 from trajsmith.train_sft.tree_attention import use_tree_attention
 
 MAX_REFUSED_SHARE = 0.5
@@ -55,7 +55,10 @@ class TrainingPlan:
     trained: int = 0
     """Tokens in the loss."""
     masked_messages: int = 0
-    """Messages of the assistant that stay context for their calls, with `mask_steps`."""
+    """Messages of the assistant that stay context: those of repaired plays before the correction, and those for whose
+    calls `mask_steps` leaves them out."""
+    labels: bool = False
+    """The template alone does not say what is learnt: rows are trained on as tokens with labels."""
     empty_think_blocks: int = 0
     """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
@@ -126,19 +129,21 @@ def choose_tool_style(config: SftConfig) -> ToolStyle:
     return config.tools or (read_checkpoint_info(config.model).tools if config.model else "full")
 
 
-def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any) -> TrainingPlan:
+def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any, labels: bool = False) -> TrainingPlan:
     """Look at every row through the training template; keep what can be learnt from.
+
+    Args:
+        config: Settings of the training.
+        rows: Rows of the main dataset.
+        tokenizer: Tokenizer of the model.
+        labels: Keep tokens and labels of the rows, as `needs_labels` says.
 
     Raises:
         InputError: So many rows are refused that something is set wrong.
     """
     preview, plan, style = MaskPreview(tokenizer, config.max_length), TrainingPlan(), choose_tool_style(config)
-    units: Iterable[TrainingUnit | RecordDropped]
-    if config.mask_steps:
-        units = split_masked_units(rows, config.history, style)
-    else:
-        units = map(TrainingUnit, split_training_units(rows, config.history, style))
-    for number, unit in enumerate(units):
+    plan.labels = labels
+    for number, unit in enumerate(split_masked_units(rows, config.history, style, config.mask_steps)):
         try:
             if isinstance(unit, RecordDropped):
                 raise unit
@@ -148,7 +153,7 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
             continue
         plan.rows.append(unit.row)
         plan.masked_messages += len(unit.unlearnt)
-        if config.share_prefix or config.mask_steps:
+        if labels or config.share_prefix:
             plan.labelled.append(build_label(masked.ids, masked.mask, config.max_length))
         plan.example = plan.example or masked
         plan.tokens += masked.tokens
@@ -164,6 +169,11 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
             )
         raise InputError(f"{number} rows cannot be learnt from ({why}): look at them with `trajsmith export --preview`")
     return plan
+
+
+def needs_labels(config: SftConfig, rows: Iterable[JsonObject]) -> bool:
+    """Return True if messages of the assistant stay context that the template would mark as learnt."""
+    return config.mask_steps or any(row.get("learnt_from") for row in rows)
 
 
 def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObject]]:
@@ -182,17 +192,25 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
         tokenizer = open_training_tokenizer(config.model)
     if config.shared_tools is not None:
         rows = share_tools(rows, config.shared_tools, read_batch_size(config), int(config.trainer.get("seed", 0)))
-    plan = plan_training(config, rows, tokenizer)
+    held = list_held_rows(config)
+    labels = needs_labels(config, (*rows, *held))
+    plan = plan_training(config, rows, tokenizer, labels)
     plan.sources = sources
     if config.validation is not None:
-        held = [
-            row
-            for share in config.shares
-            for row in leave_out_calls(read_validation_rows(share.dataset, config.validation), share.without_tools)
-        ]
-        measured = plan_training(config, held, tokenizer)
+        measured = plan_training(config, held, tokenizer, labels)
         plan.validation, plan.validation_labelled = measured.rows, measured.labelled
     return tokenizer, plan, rows
+
+
+def list_held_rows(config: SftConfig) -> list[JsonObject]:
+    """Return the rows that measure a training; none if nothing does."""
+    if config.validation is None:
+        return []
+    return [
+        row
+        for share in config.shares
+        for row in leave_out_calls(read_validation_rows(share.dataset, config.validation), share.without_tools)
+    ]
 
 
 def read_batch_size(config: SftConfig) -> int:
@@ -271,6 +289,7 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     """
     arguments, checkpoint = check_settings(config), check_resume(config.out, resume)
     tokenizer, plan, _ = prepare_training(config)
+    arguments.assistant_only_loss = arguments.assistant_only_loss and not plan.labels
     from trl import SFTTrainer
 
     model = create_model(tokenizer, config.scratch) if config.scratch else open_training_model(config.model)
@@ -279,7 +298,7 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     if config.share_prefix:
         use_tree_attention(model, config.model or "scratch")
         data = build_tree_datasets(plan, read_batch_size(config))
-    elif config.mask_steps:
+    elif plan.labels:
         data = build_token_datasets(plan)
     else:
         data = build_datasets(plan.rows, plan.validation)

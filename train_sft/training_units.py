@@ -20,16 +20,17 @@ class TrainingUnit:
 
 
 def split_masked_units(
-    rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full"
+    rows: Iterable[JsonObject], history: HistorySettings, tools: ToolStyle = "full", mask_steps: bool = False
 ) -> Iterator[TrainingUnit | RecordDropped]:
-    """Split rows into training units in which messages with needless or harmful calls are context.
+    """Split rows into training units, with the messages that stay context.
 
-    A unit that has no other message of the assistant is left out. A row without labels gives the reason why it is
-    refused.
+    Those are what a repaired play keeps of the failed one, and with `mask_steps` messages with needless or harmful
+    calls. A unit that has no other message of the assistant is left out. A row that needs labels and has none gives the
+    reason why it is refused.
     """
     for row in rows:
         try:
-            unlearnt = find_unlearnt_messages(row)
+            unlearnt = find_unlearnt_messages(row, mask_steps)
         except RecordDropped as dropped:
             yield dropped
             continue

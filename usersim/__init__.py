@@ -1,6 +1,7 @@
 """Simulated user, teacher agent and the dialogue loop."""
 
 from trajsmith.usersim.call_resolution import ToolAccess, resolve_inner_call
+from trajsmith.usersim.continuation import ContinuedDialogue, FollowingAgent
 from trajsmith.usersim.dialogue import AGENT, Dialogue, PlaySettings, render_system_prompt
 from trajsmith.usersim.faulty_agent import FaultSettings, build_faulty_agent
 from trajsmith.usersim.model_agent import ExposedTools, ModelAgent
@@ -27,10 +28,12 @@ __all__ = [
     "USER",
     "AgentAct",
     "AgentRole",
+    "ContinuedDialogue",
     "Dialogue",
     "DialogueRole",
     "ExposedTools",
     "FaultSettings",
+    "FollowingAgent",
     "ModelAgent",
     "ModelUser",
     "PlaySettings",

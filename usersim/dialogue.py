@@ -138,10 +138,12 @@ class Dialogue:
             await self.session.reset(self.state)
             self.before = (await self.session.state_hash(), await self.session.snapshot())
             initial = self.before
-            for turn in range(len(self.task.turns)):
-                self.start = len(self.messages)
-                open_turn(self.session, turn)
-                self.messages.append(Message(role="user", content=await self.user.open(turn)))
+            opened = await self._repeat_kept_part()
+            for turn in range(max(0, opened - 1), len(self.task.turns)):
+                if turn >= opened:
+                    self.start = len(self.messages)
+                    open_turn(self.session, turn)
+                    self.messages.append(Message(role="user", content=await self.user.open(turn)))
                 stop = await self._turn()
                 self._close_turn()
                 if stop != "user_stop":
@@ -170,6 +172,10 @@ class Dialogue:
             fault=fault,
             injected=tuple(self.injected) or None,
         )
+
+    async def _repeat_kept_part(self) -> int:
+        """Repeat what is kept of an earlier play, and return the number of turns that are open then: none here."""
+        return 0
 
     def _close_turn(self) -> None:
         if len(self.messages) > self.start > 0:

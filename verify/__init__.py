@@ -27,6 +27,7 @@ from trajsmith.verify.settings import VerifySettings
 from trajsmith.verify.spoken_turns import build_gold_turn
 from trajsmith.verify.task_checks import CheckAuthor, add_written_checks
 from trajsmith.verify.unanswered_questions import UnansweredQuestion, find_unanswered_questions
+from trajsmith.verify.undoing import find_undoing_call
 from trajsmith.verify.verdicts import ReplayResult, build_evidence, replay_trajectory, verify_trajectory
 from trajsmith.verify.written_checks import WrittenCheckSettings
 
@@ -72,6 +73,7 @@ __all__ = [
     "find_reference_faults",
     "find_task_faults",
     "find_unanswered_questions",
+    "find_undoing_call",
     "find_user_faults",
     "get_entity_kind",
     "prune_trajectory",

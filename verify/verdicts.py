@@ -168,12 +168,13 @@ async def verify_trajectory(
     verdict = _decide_verdict(task, trajectory, turns, claims, strayed, settings)
     if settings.confirmation == "report":
         verdict = _update_verdict(verdict, checks=(*verdict.checks, *confirmations.build_outcomes(kind=REPORTED)))
-    if verdict.accepted and (settings.prune or settings.step_labels):
+    prunes = settings.prune and trajectory.repair is None  # a wrong step that a repair keeps is what it recovers from
+    if verdict.accepted and (prunes or settings.step_labels):
         needed = set(_match_gold_calls(task, trajectory, turns).values()) | _find_telling_refusals(task, trajectory)
         gone: tuple[PrunedCall, ...] = ()
         if len(needed) < len(trajectory.events):
             gone = await find_redundant_calls(trajectory, needed, state, session)
-            verdict = _update_verdict(verdict, pruned=gone) if settings.prune else verdict
+            verdict = _update_verdict(verdict, pruned=gone) if prunes else verdict
         if settings.step_labels:
             labels = await label_steps(trajectory, {call.event for call in gone}, needed, state, session)
             verdict = _update_verdict(verdict, step_labels=labels)

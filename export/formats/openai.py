@@ -1,4 +1,7 @@
-"""OpenAI's fine-tuning JSON Lines: arguments are JSON strings, an absent text is left out, reasoning has no place."""
+"""OpenAI's fine-tuning JSON Lines: arguments are JSON strings, an absent text is left out, reasoning has no place.
+
+Messages of the assistant that are context have the weight 0.
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +9,7 @@ from collections.abc import Iterator
 import orjson
 
 from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
+from trajsmith.export.history import find_context_messages
 from trajsmith.records import JsonObject, RecordDropped
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -20,7 +24,10 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
             raise RecordDropped("openai_tool_name", f"{name}: OpenAI takes 1 to 64 letters, digits, _ and -")
     if len(tools) > MAX_TOOLS:
         raise RecordDropped("openai_too_many_tools", f"{len(tools)}; OpenAI takes {MAX_TOOLS}")
-    line: JsonObject = {"messages": [build_openai_message(message) for message in item.row["messages"]]}
+    messages = [build_openai_message(message) for message in item.row["messages"]]
+    for index in find_context_messages(item.row):
+        messages[index]["weight"] = 0
+    line: JsonObject = {"messages": messages}
     yield {**line, "tools": tools} if tools else line
 
 

@@ -11,7 +11,8 @@ WINDOW = 3
 
 
 def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
-    steps = find_assistant_messages(item.row["messages"])
+    learnt_from = item.row["learnt_from"]
+    steps = [index for index in find_assistant_messages(item.row["messages"]) if index >= learnt_from]
     for number, start in enumerate(steps, 1):
         yield cut_row(item.row, number, len(steps), (start, start + 1), settings.window or WINDOW)
 

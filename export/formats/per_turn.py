@@ -12,7 +12,7 @@ from trajsmith.records import JsonObject
 
 
 def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
-    spans = split_rounds(item.row["messages"])
+    spans = split_rounds(item.row["messages"], item.row["learnt_from"])
     for number, span in enumerate(spans, 1):
         yield cut_row(item.row, number, len(spans), span, settings.window)
 

@@ -9,7 +9,7 @@ from trajsmith.records import JsonObject
 
 def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     row = item.row
-    first = find_assistant_messages(row["messages"])[0]
+    first = row["learnt_from"] or find_assistant_messages(row["messages"])[0]
     prompt, completion = row["messages"][:first], row["messages"][first:]
     yield {**build_row_metadata(row, row["id"]), "prompt": prompt, "completion": completion, "tools": row["tools"]}
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 import orjson
 
 from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
+from trajsmith.export.history import refuse_context
 from trajsmith.records import JsonObject, RecordDropped
 
 BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
@@ -19,6 +20,7 @@ THINK = ("<think>\n", "\n</think>\n\n")
 
 
 def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
+    refuse_context(item.row)
     messages = item.row["messages"]
     system = messages[0]["content"] if messages[0]["role"] == "system" else ""
     spoken = messages[1:] if messages[0]["role"] == "system" else messages

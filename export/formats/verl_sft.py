@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSettings
-from trajsmith.export.history import META, build_row_metadata
+from trajsmith.export.history import META, build_row_metadata, refuse_context
 from trajsmith.records import JsonObject
 
 READER = Path(__file__).parents[1] / "templates" / "verl_dataset.py.txt"
@@ -19,6 +19,7 @@ READER = Path(__file__).parents[1] / "templates" / "verl_dataset.py.txt"
 
 def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     row = item.row
+    refuse_context(row)
     reasons = any("reasoning_content" in message for message in row["messages"])
     yield {
         **build_row_metadata(row, row["id"]),

@@ -195,6 +195,7 @@ _ACTIONS = ActionPatterns(
 _AGENT = AgentSentences(
     refused="Das war leider nicht möglich: {}",
     unclear="Ich kann leider nicht erkennen, was Sie meinen: {}.",
+    undoes=("Das war nicht gewünscht, ich mache es zuerst rückgängig.", "Da habe ich mich geirrt und nehme es zurück."),
     which_value="Was genau meinen Sie ({})?",
     which_of_many="Es sind {count} {plural}. {which}",
     claims=(

@@ -234,6 +234,7 @@ _FACTS = FactPatterns(
 _AGENT = AgentSentences(
     refused="I'm sorry, that was not possible: {}",
     unclear="I'm sorry, I cannot tell which one you mean: {}.",
+    undoes=("That was not what you asked for, so I take it back first.", "I made a mistake there and undo it first."),
     which_value="Which one do you mean: what is the {}?",
     which_of_many="There are {count} {plural}. {which}",
     claims=(

@@ -138,6 +138,7 @@ class AgentSentences:
 
     refused: str
     unclear: str
+    undoes: tuple[str, ...]
     which_value: str
     which_of_many: str
     claims: tuple[str, ...]

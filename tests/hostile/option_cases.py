@@ -54,6 +54,7 @@ GOOD = {
     "play": ["done"],
     "verify": ["done"],
     "filter": ["done", "--out", "filtered"],
+    "repair": ["done", "--out", "repaired"],
     "audit": ["done"],
     "card": ["done"],
     "push": ["done", "me/data", "--dry-run"],

@@ -32,6 +32,7 @@ from trajsmith.cli import (
     plugins,
     prompts,
     push,
+    repair,
     scaffold,
     task,
     train,
@@ -71,6 +72,7 @@ app.command()(scaffold.init)
 app.command(name="import")(import_traces.import_files)
 app.command(name="filter")(filter_run.filter_run)
 app.command()(merge.merge)
+app.command()(repair.repair)
 app.command()(plan.plan)
 app.command(name="audit")(audit.audit_run)
 app.command()(push.card)
@@ -399,6 +401,8 @@ def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
             f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
             f"cost {summary.cost_per_accepted:.4f}"
         )
+    if summary.repairs:
+        repair.show_repairs(summary)
     reasons = Counter(summary.rejected).most_common()
     for reason, number in reasons[:MOST_REASONS]:
         out.print(f"rejected: {reason}: {number}", markup=False)

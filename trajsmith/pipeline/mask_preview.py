@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from trajsmith.export import Distribution
+from trajsmith.export import Distribution, find_context_messages
 from trajsmith.export.loss_mask import MaskedRow, MaskPreview, render_mask_page
 from trajsmith.models.transformers_engine import open_tokenizer
 from trajsmith.records import InputError, JsonObject, RecordDropped
@@ -63,7 +63,8 @@ def preview_rows(folder: Path, model: str, rows: int, max_length: int | None) ->
     for number, row in enumerate(read_rows(folder)):
         id = str(row.get("id", number))
         try:
-            masked = preview.inspect_row(row, id)
+            context = find_context_messages(row) if "messages" in row else ()
+            masked = preview.inspect_row(row, id, context)
         except RecordDropped as dropped:
             looked.refused[dropped.reason] += 1
             looked.examples.setdefault(dropped.reason, f"{id}: {dropped.detail}")

@@ -25,6 +25,8 @@ class RunCounts:
         """Environment and tool to calls in accepted trajectories."""
         self.judge: Counter[str] = Counter()
         self.faults: dict[str, Counter[str]] = {}
+        self.repairs: dict[str, Counter[str]] = {}
+        """Mistake of the failed play to the accepted repairs of each kind."""
 
     def add(self, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count one judged trajectory."""
@@ -36,6 +38,8 @@ class RunCounts:
             self.rejected.update(verdict.reasons)
             return
         self.accepted += 1
+        if trajectory.repair is not None:
+            self.repairs.setdefault(trajectory.repair.mistake, Counter())[trajectory.repair.kind] += 1
         self.environments[trajectory.environment] += 1
         self.turns += len(trajectory.turns)
         self.calls += len(trajectory.events)
@@ -52,6 +56,8 @@ class RunCounts:
         self.judge.update(other.judge)
         for kind, counts in other.faults.items():
             self.faults.setdefault(kind, Counter()).update(counts)
+        for mistake, counts in other.repairs.items():
+            self.repairs.setdefault(mistake, Counter()).update(counts)
 
     def _add_fault(self, trajectory: Trajectory, verdict: Verdict) -> None:
         """Count what became of a play: a task's second right play is accepted and not chosen, which is no rejection."""

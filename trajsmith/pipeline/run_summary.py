@@ -9,6 +9,7 @@ from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.dataset_selection import DatasetSelector
 from trajsmith.pipeline.engine import summarize_stage
 from trajsmith.pipeline.export_plan import chain_content
+from trajsmith.pipeline.repairs import FAILED, REPAIR_ORDER, load_repair_settings
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_counts import RunCounts
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS, RunDirectory
@@ -27,6 +28,7 @@ from trajsmith.records import (
 
 SPEAKERS: tuple[Role, ...] = ("writer", "user", "agent")
 """Roles whose words stand in the dataset."""
+REPAIR_FILES = {"failed": FAILED, "played": TRAJECTORIES, "verified": VERDICTS}
 IMPORT_FILES = {"read": OUTSIDE, "written": TASKS, "played": TRAJECTORIES, "verified": VERDICTS}
 FILES = {
     "sampled": CHAINS,
@@ -84,15 +86,15 @@ class RunTally:
     def summary(self, export_seconds: float | None = None, selector: DatasetSelector | None = None) -> Summary:
         """Return the counts; with an export stage only if there was an export."""
         counts, environments = self.counts, dict.fromkeys(self.tools, 0)
-        imported = bool(load_imported_files(self.run))
-        files = IMPORT_FILES if imported else FILES
+        imported, repaired = bool(load_imported_files(self.run)), load_repair_settings(self.run) is not None
+        files = IMPORT_FILES if imported else REPAIR_FILES if repaired else FILES
         funnel = {
             name: count_records(self.run.file(file)) if self.run.file(file).is_file() else 0
             for name, file in files.items()
             if file != VARIED or self.config.vary.on
         }
         funnel |= {"accepted": counts.accepted, "exported": self.exported}
-        names = (*IMPORT_ORDER, "verify") if imported else list_stages(self.config)
+        names = (*IMPORT_ORDER, "verify") if imported else REPAIR_ORDER if repaired else list_stages(self.config)
         stages = [summarize_stage(self.run, name) for name in names]
         if selector is not None and selector.active:
             stages.append(selector.stage())
@@ -126,6 +128,7 @@ class RunTally:
             tokens_per_accepted=round(usage.tokens / counts.accepted, 1) if counts.accepted else 0.0,
             cost_per_accepted=round(usage.cost / counts.accepted, 6) if counts.accepted else 0.0,
             judge=JudgeSummary(**counts.judge),
+            repairs={mistake: dict(sorted(kinds.items())) for mistake, kinds in sorted(counts.repairs.items())},
             faults={kind: FaultSummary(**numbers) for kind, numbers in sorted(counts.faults.items())},
             content=self.content,
             wall_seconds=round(sum(stage.seconds for stage in stages), 3),

@@ -27,13 +27,14 @@ from trajsmith.pipeline.config import RunConfig, check_files, check_plugins, loa
 from trajsmith.pipeline.config_changes import FIRST_OF_ROLE
 from trajsmith.pipeline.dataset_selection import SELECTION, DatasetSelector
 from trajsmith.pipeline.dialogue_audit import AuditReport
-from trajsmith.pipeline.engine import ENGINES
+from trajsmith.pipeline.engine import ENGINES, run_stage
 from trajsmith.pipeline.export_chunks import ExportOrder, PageEntry, serialize_place
 from trajsmith.pipeline.export_engine import are_built_in, count_export_workers, export_parts
 from trajsmith.pipeline.export_plan import ExportPlan, JudgedPlace, VerdictHead
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
+from trajsmith.pipeline.repairs import FailedPlays, RepairKind, load_repair_settings, make_repair_stage
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
@@ -76,6 +77,8 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
     """
     if load_imported_files(run):
         return await import_traces(run, progress)
+    if repairs := load_repair_settings(run):
+        return await repair_plays(run, repairs.kind, progress)
     with run.lock():
         config = load_config(run.config_path)
         async with _opened(config, run, list_stages(config)) as context:
@@ -162,6 +165,21 @@ async def import_traces(run: RunDirectory, progress: RunProgress | None = None) 
         return summary
 
 
+async def repair_plays(run: RunDirectory, kind: RepairKind, progress: RunProgress | None = None) -> Summary:
+    """Repair the failed plays of a run of repairs, verify what came of it, and export; safe to call again.
+
+    Raises:
+        RunError: The run cannot go on, or nothing could be repaired; what was committed stays.
+    """
+    with run.lock():
+        config = load_config(run.config_path)
+        async with _opened(config, run, ("verify",)) as context:
+            stage = make_repair_stage(context, kind)
+            await run_stage(stage, run, FailedPlays(run), config.engine.concurrency, progress)
+            await _run_stages(run, context, ("verify",), progress)
+            return await export_run(run, context, progress or NullProgress())
+
+
 async def run_one_stage(run: RunDirectory, name: str, progress: RunProgress | None = None) -> Summary:
     """Run one stage and export nothing; the stages before it must have run.
 
@@ -227,7 +245,7 @@ async def _run_stages(
     rounds: Sequence[TopUpRound] = (),
 ) -> None:
     all_stages, engine = make_stages(context), context.config.engine
-    run_stage = ENGINES.get(engine.kind)
+    run_on_engine = ENGINES.get(engine.kind)
     try:
         for name in names:
             spoken = any(context.config.roles.of(role).model != SCRIPTED for role in find_roles((name,)))
@@ -244,7 +262,7 @@ async def _run_stages(
             stage, concurrency = all_stages[name], engine.concurrency
             if pool is not None:
                 stage, concurrency = distribute_stage(stage, pool), concurrency * pool.count
-            await run_stage(stage, run, inputs, concurrency, progress)
+            await run_on_engine(stage, run, inputs, concurrency, progress)
     finally:
         context.code_checks.close()
 
