@@ -134,15 +134,20 @@ def test_an_environment_that_is_weak_as_a_whole_is_wished_for_without_the_reques
     assert (wish.like, wish.files) == ("bank", ())
     assert "pay_payee" in wish.wish and "wrong_entity" in wish.wish and "find_order" not in wish.wish
     assert "Lena" not in wish.wish
-    assert plan.list_unmade() == ("environments like bank",)
+    assert plan.list_open_wishes() == ("environments like bank",)
 
 
 def test_chains_of_an_environment_made_for_a_weak_one_count_for_its_target(tmp_path):
-    file = Path(__file__).parents[2] / "examples" / "garden" / "garden.py"
+    folder = Path(__file__).parents[2] / "examples" / "garden"
+    for source in folder.iterdir():
+        shutil.copy(source, tmp_path / source.name)
+    file = (tmp_path / "garden.py").rename(tmp_path / "another_name.py")
     plan = {"targets": [target("environment", "shop")], "environments": [{"like": "shop", "files": [str(file)]}]}
     chains, _ = draw(tmp_path, "made", plan=plan)
     made = sum(chain.environment == "garden" for chain in chains)
-    assert made >= round(0.7 * len(chains)), "the plan's share goes to the environment that was made"
+    assert made >= round(0.7 * len(chains)), "the plan's share goes to the environment of the file"
+    own = [*CONFIG["environments"], {"python": f"{file}:Garden"}]
+    assert draw(tmp_path, "both", plan=plan, environments=own)[0] == chains, "opened once"
     with pytest.raises(InputError, match=r"no environment of this run has 'shop'"):
         draw(tmp_path, "unmade", plan=plan | {"environments": [{"like": "shop"}]})
     gone = plan | {"environments": [{"like": "shop", "files": [str(tmp_path / "gone.py")]}]}

@@ -122,8 +122,8 @@ def run(
 
         wanted = load_settings(plan, SamplingPlan, must_exist=True)
         extra.append(f"plan={wanted.model_dump_json()}")
-        for unmade in wanted.list_unmade():
-            print_line(f"plan: no {unmade} are made: the run does with its own (trajsmith env gen --from-plan {plan})")
+        for wish in wanted.list_open_wishes():
+            print_line(f"plan: no {wish} are made: the run does with its own (trajsmith env gen --from-plan {plan})")
     settings = load_config(config, [*(overrides or []), *extra], must_exist=True)
     RunDirectory(settings.run).check_new(dump_settings(settings), fresh)
     if dry_run:

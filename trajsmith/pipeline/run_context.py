@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.environments.composite import (
@@ -15,7 +16,7 @@ from trajsmith.environments.composite import (
 )
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.linked import LinkedSource
-from trajsmith.environments.sources import open_source
+from trajsmith.environments.sources import find_python_file, open_source
 from trajsmith.grounding import Grounder, Producers, check_scenarios
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts
@@ -67,6 +68,8 @@ class EnvironmentHandle:
 
     broken: Mapping[str, str] = field(default_factory=dict)
     """Of a linked world: hash of an initial state to why its links could not be applied."""
+    file: Path | None = None
+    """Python file that it was opened from."""
 
     @property
     def scenarios(self) -> ScenarioBook:
@@ -135,7 +138,8 @@ class RunContext:
             check_scenarios(source.scenarios, spec)
             wording = Wording(source.phrasebook, spec.tools, source.scenarios)
             broken = source.broken if isinstance(source, LinkedSource) else {}
-            places[spec.name] = EnvironmentHandle(source, spec, wording, states, broken)
+            file = find_python_file(entry.python)[0] if entry.python is not None else None
+            places[spec.name] = EnvironmentHandle(source, spec, wording, states, broken, file)
         return cls(config, run, places)
 
     async def prepare_graph(self) -> None:

@@ -165,7 +165,8 @@ class ChainPlan:
         if plan is None:
             return sample_chains(samplers, states, settings, seed)
         pool = settings.model_copy(update={"count": settings.count * plan.pool})
-        return choose_chains(sample_chains(samplers, states, pool, seed), plan, settings.count)
+        files = {name: place.file for name, place in self.context.places.items() if place.file is not None}
+        return choose_chains(sample_chains(samplers, states, pool, seed), plan, settings.count, files)
 
     def _draw_sources(self, round_: TopUpRound, counts: Mapping[str, int], seed: int) -> Iterator[Chain]:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""
