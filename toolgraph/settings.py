@@ -106,7 +106,8 @@ class SampleSettings(FrozenModel):
     joins: Share | None = None
     """Probability per step of preferring a tool fed by several producers, rather than by one; open: as they come."""
     without_tools: tuple[str, ...] = ()
-    """Tools that no chain holds, as "bank.pay_payee"; they are still shown as tools that a task does not need."""
+    """Tools that no task of any source needs, as "bank.pay_payee", also where it is part of a linked world; they are
+    still shown."""
     difficulty: Share | None = None
     """Turns length and servers within their limits, and every share that is left open (Agent-World 3.1.1)."""
 

@@ -5,7 +5,7 @@ phrasebook's `tables` say how people speak of it. A program is kept if its calls
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -111,7 +111,7 @@ class ProgramComposer:
         self.seed = seed
         self.rng = random.Random(derive_seed(seed, "programs"))
         self.runner = ProgramRunner(session, grounder.state)
-        self.tables = {name: phrases for name, phrases in grounder.phrasebook.tables.items() if name in grounder.tools}
+        self.tables = select_tables(grounder.phrasebook.tables, grounder.tools)
 
     async def compose(self) -> ComposedProgram:
         """Compose a program and prove it by running it.
@@ -419,6 +419,27 @@ class ProgramComposer:
             hashes = await self.runner.replay_states(run.calls)
             if hashes is None or len(set(hashes)) <= run.writes:
                 raise ProgramFailed("a write changes nothing")
+
+
+def select_tables(tables: Mapping[str, TablePhrases], tools: Collection[str]) -> dict[str, TablePhrases]:
+    """Return the tables that can be listed with some tools alone, and of their operations those that can be done."""
+
+    def is_listed(name: str) -> bool:
+        phrases = tables[name]
+        opened = not phrases.opening or phrases.opening in tools
+        return name in tools and opened and (not phrases.parent or is_listed(phrases.parent))
+
+    return {
+        name: phrases.model_copy(
+            update={
+                "lookups": tuple(each for each in phrases.lookups if each.tool in tools),
+                "joins": tuple(each for each in phrases.joins if each.tool in tools),
+                "writes": tuple(each for each in phrases.writes if each.tool in tools),
+            }
+        )
+        for name, phrases in tables.items()
+        if is_listed(name)
+    }
 
 
 def _allows(phrases: TablePhrases, shape: str) -> bool:

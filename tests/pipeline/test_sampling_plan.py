@@ -163,3 +163,40 @@ def test_chains_do_without_the_tools_that_are_left_out(tmp_path):
     assert not any(chain.environment == "bank" and "pay_payee" in chain.tools for chain in chains)
     with pytest.raises(InputError, match=r"sample.without_tools: no tool 'bank.pay_paye'"):
         draw(tmp_path, "typo", sample=CONFIG["sample"] | {"without_tools": ["bank.pay_paye"]})
+
+
+TWO = [{"library": "bank", "states": {"small": 1}}, {"library": "calendar", "states": {"small": 1}}]
+SOURCES = {
+    "programs": {"sources": {"chains": 0, "programs": 1}},
+    "state_first": {"sources": {"chains": 0, "state_first": 1}},
+    "world": {
+        "environments": [{"linked": "trips", "states": {"small": 1}}],
+        "sample": {"count": 8, "scenarios": 0.5, "length": [2, 8]},
+    },
+    "servers": {"environments": TWO, "sample": {"count": 8, "servers": 2, "length": [3, 5]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool"),
+    [
+        ("programs", "bank.list_cards"),
+        ("programs", "bank.freeze_card"),
+        ("state_first", "bank.list_cards"),
+        ("state_first", "bank.add_payee"),
+        ("world", "travel.search_connections"),
+        ("world", "trips.travel__search_connections"),
+        ("servers", "bank.list_standing_orders"),
+    ],
+)
+def test_no_task_of_any_source_needs_a_tool_that_is_left_out(tmp_path, kind, tool):
+    base = {"environments": TWO[:1], "sample": {"count": 16, "length": [3, 6]}} | SOURCES[kind]
+    plain = count_calls(draw(tmp_path, "plain", **base)[1])
+    without = count_calls(draw(tmp_path, "without", **base | {"sample": base["sample"] | {"without_tools": [tool]}})[1])
+    name = tool.partition(".")[2].rpartition("__")[2]
+    assert plain[name] and without and not without[name]
+
+
+def count_calls(tasks):
+    calls = (call for task in tasks for turn in task.turns for call in turn.gold_calls)
+    return Counter(call.tool.rpartition("__")[2] for call in calls)

@@ -1,7 +1,7 @@
 """The pipeline, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,6 @@ from trajsmith.records import (
     Trajectory,
     canonical_json,
     count_records,
-    suggest_names,
 )
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
 from trajsmith.verify.dialogue_audit import AuditContext
@@ -108,8 +107,8 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
         RunError: The budget is spent and something is still missing.
     """
     _check_strata(context)
+    context.check_left_out()
     tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
-    _check_left_out(context.config.sample.without_tools, tools)
     if context.config.plan is not None:
         context.config.plan.check(tools, VARIANTS.names())
     selector, rounds = DatasetSelector(run, context), load_rounds(run, context.config)
@@ -127,15 +126,6 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
         except RunError:
             run.write_json("summary.json", _tallied(run, context).model_dump(mode="json"))
             raise
-
-
-def _check_left_out(names: Sequence[str], tools: Mapping[str, Sequence[str]]) -> None:
-    """Find out before any work whether all tools that chains are to do without are there."""
-    known = sorted(f"{environment}.{tool}" for environment, own in tools.items() for tool in own)
-    for name in names:
-        if name not in known:
-            hint = suggest_names(name, known)
-            raise InputError(f"sample.without_tools: no tool {name!r}{f' ({hint})' if hint else ''}")
 
 
 def _check_strata(context: RunContext) -> None:
