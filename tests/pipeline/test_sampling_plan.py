@@ -1,5 +1,6 @@
 """A run with a plan makes more of what the plan names, and nothing that an evaluation asks."""
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -195,6 +196,22 @@ def test_no_task_of_any_source_needs_a_tool_that_is_left_out(tmp_path, kind, too
     without = count_calls(draw(tmp_path, "without", **base | {"sample": base["sample"] | {"without_tools": [tool]}})[1])
     name = tool.partition(".")[2].rpartition("__")[2]
     assert plain[name] and without and not without[name]
+
+
+def test_a_variant_that_calls_a_tool_that_is_left_out_is_dropped_with_a_reason(tmp_path):
+    base = {
+        "environments": [{"library": "retail", "states": {"medium": 1}}],
+        "sample": {"count": 20, "length": [3, 6]},
+        "vary": {"rates": {"later_page": 1.0}},
+    }
+    without = base["sample"] | {"without_tools": ["retail.search_products"]}
+    for name, sample, calls in (("plain", base["sample"], True), ("without", without, False)):
+        draw(tmp_path, name, **base | {"sample": sample})
+        tasks = read_records(tmp_path / name / "varied.jsonl", Task)
+        assert bool(count_calls(tasks)["search_products"]) == calls
+        summary = json.loads((tmp_path / name / "summary.json").read_bytes())
+        (stage,) = (stage for stage in summary["stages"] if stage["name"] == "vary")
+        assert ("later_page: left_out_tool" in stage["dropped"]) != calls
 
 
 def count_calls(tasks):
