@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
-from trajsmith.records import FrozenModel, JsonObject, Registry
+from trajsmith.records import FrozenModel, JsonObject, Registry, check_order
 
 if TYPE_CHECKING:
     from trajsmith.toolgraph.index import SamplingNetwork
@@ -36,12 +36,6 @@ SAMPLERS: Registry[Callable[["SamplingNetwork", "SampleSettings"], ChainSampler]
 )
 Method = Annotated[str, AfterValidator(SAMPLERS.check_name)]
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
-def _ordered(length: tuple[int, int]) -> tuple[int, int]:
-    if length[0] > length[1]:
-        raise ValueError(f"it goes from {length[0]} to {length[1]}: the smaller number comes first")
-    return length
 
 
 DIAL: dict[str, tuple[float, float]] = {
@@ -74,7 +68,7 @@ class SampleSettings(FrozenModel):
 
     count: PositiveInt = 100
     """Chains to draw."""
-    length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(_ordered)] = (6, 11)
+    length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(check_order)] = (6, 11)
     """Shortest and longest chain, in tools."""
     method: Method = "topology"
     """`topology` is the default, `coverage` covers all edges in few chains; `envfactory` and the walks are there to

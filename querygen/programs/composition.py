@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, is_end_out_of_reach
@@ -37,7 +37,7 @@ from trajsmith.querygen.programs.operations import (
     WriteRows,
 )
 from trajsmith.querygen.programs.sentences import ProgramWords, find_predicate, format_bound, join_clauses
-from trajsmith.records import FrozenModel, GoldCall, RecordDropped, TaskSource, derive_seed
+from trajsmith.records import FrozenModel, GoldCall, RecordDropped, TaskSource, check_order, derive_seed
 
 T = TypeVar("T")
 SHAPES = {"answer": 2.0, "look_up": 2.0, "join": 1.0, "write": 4.5, "branch": 2.0}
@@ -55,9 +55,11 @@ class ProgramSettings(FrozenModel):
 
     least_rows: PositiveInt = 3
     """A list with fewer rows is left alone."""
-    calls: tuple[int, int] = (2, 14)
+    calls: Annotated[tuple[int, int], AfterValidator(check_order)] = (2, 14)
     """Fewest and most calls of one program."""
-    long_calls: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=100)]] = (15, 50)
+    long_calls: Annotated[
+        tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=100)]], AfterValidator(check_order)
+    ] = (15, 50)
     """The same of long requests."""
     tries: PositiveInt = 36
     """Programs that are tried until one is proved."""
