@@ -56,6 +56,8 @@ class TrainingPlan:
     """Tokens in the loss."""
     masked_messages: int = 0
     """Messages of the assistant that stay context for their calls, with `mask_steps`."""
+    masked_rows: int = 0
+    """Rows left out because all of their messages would stay context, with `mask_steps`."""
     empty_think_blocks: int = 0
     """Empty `<think></think>` blocks in the loss."""
     refused: Counter[str] = field(default_factory=Counter)
@@ -142,6 +144,9 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any)
         try:
             if isinstance(unit, RecordDropped):
                 raise unit
+            if not unit.teaches:
+                plan.masked_rows += 1
+                continue
             masked = preview.inspect_row(unit.row, str(number), unit.unlearnt)
         except RecordDropped as dropped:
             plan.refused[dropped.reason] += 1
@@ -364,6 +369,7 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
         "tokens": plan.tokens,
         "tokens_in_loss": plan.trained,
         "masked_messages": plan.masked_messages,
+        "masked_rows": plan.masked_rows,
         "data": plan.sources,
         "settings": config.model_dump(mode="json", exclude={"dataset", "datasets", "out", "report_to", "model"}),
     }
