@@ -29,7 +29,7 @@ from trajsmith.records import (
 )
 from trajsmith.verify.claim_support import CLAIMS
 from trajsmith.verify.confirmation import MISSING, NEEDLESS
-from trajsmith.verify.judge import is_fact_told
+from trajsmith.verify.judge import is_fact_in_text
 from trajsmith.verify.matching import WRONG_READS
 from trajsmith.verify.rewards.format_outcome import FORMAT_ERRORS
 from trajsmith.verify.tool_choice import OWN_TOOLS, SHOWN_TOOLS
@@ -258,7 +258,7 @@ def _decide_question(criterion: Criterion, task: Task, trajectory: Trajectory) -
     stop = trajectory.turns[number].stop
     text = "\n".join(message.content for message in trajectory.messages[:stop] if message.role == "user")
     wanted = [entry for entry in _list_withheld(task, number) if _ask_for(entry) == criterion.says]
-    missing = [entry.label for entry in wanted if not is_fact_told(entry, text)]
+    missing = [entry.label for entry in wanted if not is_fact_in_text(entry, text)]
     return not missing, ", ".join(missing)
 
 
