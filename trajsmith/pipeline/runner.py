@@ -79,6 +79,10 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
         config = load_config(run.config_path)
         async with _opened(config, run, list_stages(config)) as context:
             config.export.split.check(context.places)
+            context.check_left_out()
+            if config.plan is not None:
+                tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
+                config.plan.check(tools, VARIANTS.names())
             if config.shard is not None:
                 return await _run_shard(run, context, progress)
             selector = await _run_rounds(run, context, progress)
@@ -107,10 +111,6 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
         RunError: The budget is spent and something is still missing.
     """
     _check_strata(context)
-    context.check_left_out()
-    tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
-    if context.config.plan is not None:
-        context.config.plan.check(tools, VARIANTS.names())
     selector, rounds = DatasetSelector(run, context), load_rounds(run, context.config)
     while True:
         if selector.quotas:
