@@ -1,5 +1,7 @@
 """The package mcp: other packages pin 1.x, which is enough for all but servers and clients of the protocol."""
 
+import re
+
 from trajsmith.records import InputError
 
 OLDEST = (2, 2)
@@ -21,6 +23,7 @@ def require_mcp(use: str) -> None:
         version = metadata.version("mcp")
     except metadata.PackageNotFoundError:
         version = ""
-    if not version or tuple(map(int, version.split(".")[:2])) < OLDEST:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < OLDEST:
         there = f"mcp {version} is installed" if version else "the package mcp is missing"
         raise InputError(f"{use} needs mcp 2.2 or newer, and {there}: pip install 'mcp>=2.2,<3'")

@@ -8,12 +8,12 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from trajsmith.records import InputError, JsonObject, RunError, install_command
+from trajsmith.records import InputError, JsonObject, RunError, install_command, to_one_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -27,11 +27,21 @@ PAYLOAD = "application/vnd.in-toto+json"
 READ = 1 << 20
 
 
-def write_manifest(folder: Path, key: Path | None = None) -> int:
+class ManifestSignature(NamedTuple):
+    """Signature of a manifest."""
+
+    key_id: str
+    """SHA-256 of the public key."""
+    repository: str
+    """Repository for which the dataset was signed, as owner/name."""
+
+
+def write_manifest(folder: Path, repository: str, key: Path | None = None) -> int:
     """Write the manifest of a dataset beside its files, and return how many files it names.
 
     Args:
         folder: Dataset, complete but for the manifest.
+        repository: Repository that it is for, as owner/name.
         key: Private key (PEM, Ed25519) that signs it; without one an older signature is removed.
 
     Raises:
@@ -44,7 +54,7 @@ def write_manifest(folder: Path, key: Path | None = None) -> int:
             "_type": STATEMENT,
             "subject": subject,
             "predicateType": PREDICATE,
-            "predicate": {"trajsmith": version("trajsmith")},
+            "predicate": {"trajsmith": version("trajsmith"), "repository": repository},
         },
         option=orjson.OPT_INDENT_2,
     )
@@ -75,37 +85,35 @@ def check_manifest(folder: Path, part: str) -> int | None:
     """
     if not (folder / MANIFEST).is_file():
         return None
-    digests = _read_subjects(folder)
-    named = {name for name in digests if name.startswith(f"{part}/")}
-    for name in sorted(named):
-        if not (folder / name).is_file():
-            raise RunError(f"{folder}: {name} is missing, which the manifest names")
-        if _hash_file(folder / name) != digests[name]:
-            raise RunError(
-                f"{folder}: {name} is not the file that the manifest names; delete the folder to fetch it anew"
-            )
-    for name in list_files(folder / part):
-        if f"{part}/{name}" not in named:
-            (folder / part / name).unlink()
+    named = _compare_files(folder, part, "; delete the folder to fetch it anew")
+    for name in _list_unnamed(folder, part, named):
+        (folder / name).unlink()
+    for path in sorted((folder / part).rglob("*"), reverse=True):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
     return len(named)
 
 
-def check_signature(folder: Path, key: Path) -> str:
-    """Check who signed the manifest of a downloaded dataset, and return the id of the key.
+def check_signature(folder: Path, part: str, key: Path, repository: str = "") -> ManifestSignature:
+    """Check who signed a part of a dataset, every file of it; nothing is changed.
 
     Args:
-        folder: Download with manifest and envelope.
+        folder: Dataset with manifest and envelope.
+        part: Folder in it that is read.
         key: Public key (PEM, Ed25519).
+        repository: Repository that it was read from, as owner/name; empty for a folder of this machine.
 
     Raises:
         InputError: The key cannot be read, or the package that checks is missing.
-        RunError: There is no signature, it is of another key, or of another manifest.
+        RunError: There is no signature, it is of another key, manifest or repository, or a file differs or is not
+            named.
     """
+    public = _load_public_key(key)
     from cryptography.exceptions import InvalidSignature
 
-    public = _load_public_key(key)
-    if not (folder / ENVELOPE).is_file():
-        raise RunError(f"{folder}: the dataset is not signed: there is no {ENVELOPE}")
+    for name in (ENVELOPE, MANIFEST):
+        if not (folder / name).is_file():
+            raise RunError(f"{folder}: the dataset is not signed: there is no {name}")
     try:
         envelope = orjson.loads((folder / ENVELOPE).read_bytes())
         payload = base64.b64decode(envelope["payload"], validate=True)
@@ -113,15 +121,27 @@ def check_signature(folder: Path, key: Path) -> str:
         kind = str(envelope["payloadType"])
     except (LookupError, TypeError, ValueError) as error:
         raise RunError(f"{folder}: {ENVELOPE} is no DSSE envelope: {error!r}") from error
+    if kind != PAYLOAD:
+        raise RunError(f"{folder}: {ENVELOPE} holds {kind!r}, not {PAYLOAD}")
     if payload != (folder / MANIFEST).read_bytes():
         raise RunError(f"{folder}: {ENVELOPE} signs another manifest")
     for signature in signatures:
         try:
             public.verify(signature, encode_for_signing(kind, payload))
-            return compute_key_id(public)
+            break
         except InvalidSignature:
             continue
-    raise RunError(f"{folder}: the manifest is not signed by the key {key}")
+    else:
+        raise RunError(f"{folder}: the manifest is not signed by the key {key}")
+    signed = _read_repository(folder)
+    if repository and signed.casefold() != repository.casefold():
+        raise RunError(f"{folder}: the signature is for {signed!r}, not for {repository}")
+    named = _compare_files(folder, part)
+    if not named:
+        raise RunError(f"{folder}: the manifest names no file of {part}")
+    for name in _list_unnamed(folder, part, named):
+        raise RunError(f"{folder}: {name} is not signed: the manifest does not name it")
+    return ManifestSignature(compute_key_id(public), signed)
 
 
 def encode_for_signing(kind: str, payload: bytes) -> bytes:
@@ -176,22 +196,74 @@ def _import_serialization() -> Any:
 
 
 def _parse_key(file: Path, parse: Any) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     if file.exists() and not file.is_file():  # a pipe would be waited for
         raise InputError(f"{file} cannot be read: it is no file")
     try:
         return parse(file.read_bytes())
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{file} is no key in PEM without a password: {str(error).splitlines()[0]}") from error
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+        reason = to_one_line(error, 200)
+        raise InputError(f"{file} is no key in PEM without a password: {reason}") from error
+
+
+def _compare_files(folder: Path, part: str, remedy: str = "") -> set[str]:
+    """Return the names of the files of a part, after a look at whether each is the one that the manifest names.
+
+    Raises:
+        RunError: A file is missing or differs; `remedy` is what to do about one that differs.
+    """
+    digests = _read_subjects(folder)
+    named = {name for name in digests if name.startswith(f"{part}/")}
+    for name in sorted(named):
+        if not (folder / name).is_file():
+            raise RunError(f"{folder}: {name} is missing, which the manifest names")
+        if _hash_file(folder / name) != digests[name]:
+            raise RunError(f"{folder}: {name} is not the file that the manifest names{remedy}")
+    return named
+
+
+def _list_unnamed(folder: Path, part: str, named: set[str]) -> list[str]:
+    """List the files and links of a part, hidden ones too, that are not among those named."""
+    paths = [path for path in (folder / part).rglob("*") if path.is_symlink() or not path.is_dir()]
+    return sorted(name for path in paths if (name := path.relative_to(folder).as_posix()) not in named)
+
+
+def _read_statement(folder: Path) -> JsonObject:
+    try:
+        statement: JsonObject = orjson.loads((folder / MANIFEST).read_bytes())
+        types = statement["_type"], statement["predicateType"]
+    except (LookupError, TypeError, ValueError) as error:
+        raise RunError(f"{folder}: {MANIFEST} is no manifest of a dataset: {error!r}") from error
+    for actual, wanted in zip(types, (STATEMENT, PREDICATE), strict=True):
+        if actual != wanted:
+            raise RunError(f"{folder}: {MANIFEST} is no manifest of a dataset: it is {actual!r}, not {wanted}")
+    return statement
+
+
+def _read_repository(folder: Path) -> str:
+    try:
+        return str(_read_statement(folder)["predicate"]["repository"])
+    except (LookupError, TypeError) as error:
+        raise RunError(f"{folder}: {MANIFEST} names no repository: push the dataset again with --sign") from error
 
 
 def _read_subjects(folder: Path) -> dict[str, str]:
     try:
-        statement = orjson.loads((folder / MANIFEST).read_bytes())
-        return {str(one["name"]): str(one["digest"]["sha256"]) for one in statement["subject"]}
-    except (LookupError, TypeError, ValueError) as error:
+        subjects = {str(one["name"]): str(one["digest"]["sha256"]) for one in _read_statement(folder)["subject"]}
+    except (LookupError, TypeError) as error:
         raise RunError(f"{folder}: {MANIFEST} is no manifest of a dataset: {error!r}") from error
+    for name in subjects:
+        if not _is_inside(name):
+            raise RunError(f"{folder}: {MANIFEST} names {name[:200]!a}, which is no file inside the dataset")
+    return subjects
+
+
+def _is_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return name == path.as_posix() and name.isprintable() and not path.is_absolute() and ".." not in path.parts
 
 
 def list_files(folder: Path) -> Iterator[str]:

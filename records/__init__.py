@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
     from trajsmith.records.message import FunctionCall, Message, ToolCall
     from trajsmith.records.paths import SourcePath, SourceReference
-    from trajsmith.records.record import FrozenModel, Record, format_first_error, read_stored
+    from trajsmith.records.record import FrozenModel, Record, check_order, format_first_error, read_stored
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
     from trajsmith.records.rubric import Criterion, CriterionOutcome, LeftOut, Topic
     from trajsmith.records.secrets import find_secret, known_secrets, redact_secrets
@@ -155,7 +155,7 @@ _NAMES = {
     "links": "open_no_follow refuse_link refuse_links",
     "message": "FunctionCall Message ToolCall",
     "paths": "SourcePath SourceReference",
-    "record": "FrozenModel Record format_first_error read_stored",
+    "record": "FrozenModel Record check_order format_first_error read_stored",
     "registry": "PluginSource Registry list_program_plugins",
     "secrets": "find_secret known_secrets redact_secrets",
     "rubric": "Criterion CriterionOutcome LeftOut Topic",
@@ -284,6 +284,7 @@ __all__ = [
     "build_page_policy",
     "canonical_json",
     "check_confirmation_rule",
+    "check_order",
     "compose_yaml",
     "compute_entry_weight",
     "compute_part_digest",

@@ -87,6 +87,17 @@ def read_stored(path: Path, model: type[Stored]) -> Stored:
         raise InputError(f"{path} was changed: {format_first_error(error)}") from error
 
 
+def check_order(limits: tuple[int, int]) -> tuple[int, int]:
+    """Return two limits of a setting as they are.
+
+    Raises:
+        ValueError: The first is larger than the second.
+    """
+    if limits[0] > limits[1]:
+        raise ValueError(f"it goes from {limits[0]} to {limits[1]}: the smaller number comes first")
+    return limits
+
+
 def format_first_error(error: ValidationError) -> str:
     """The first fault of a validation as `path: message`, short enough for one line."""
     fault: Any = error.errors(include_url=False)[0]

@@ -21,6 +21,8 @@ __all__ = ["SampleSettings", "Sampler", "compute_closure_depths", "sample_across
 
 MOST_DRAWS = 1000
 """Draws of one chain until it has no tool of `without_tools`."""
+LEAD_UP_DRAWS = 20
+"""Draws of the look-ups before one call until they have no tool of `without_tools`."""
 
 
 class Sampler:
@@ -71,7 +73,7 @@ class Sampler:
         """Draw a chain of one environment, inside a scenario for the share of chains that are, without tools left out.
 
         Raises:
-            InputError: `without_tools` leaves nothing to draw.
+            InputError: `without_tools` leaves hardly a chain.
         """
         for _ in range(MOST_DRAWS):
             story = self.draw_scenario(rng)
@@ -81,8 +83,24 @@ class Sampler:
                 tools, dependencies = self.draw(rng)
             if self.allows(environment, tools):
                 return tools, dependencies, story[0] if story is not None else None
+        raise self._make_exhausted_error(environment)
+
+    def draw_across(self, rng: random.Random) -> tuple[list[str], list[Dependency]]:
+        """Draw a chain over the servers of the index, without tools left out.
+
+        Raises:
+            InputError: `without_tools` leaves hardly a chain.
+        """
+        for _ in range(MOST_DRAWS):
+            names, dependencies = self.draw(rng)
+            specs = (self.index.specs[name] for name in names)
+            if all(self.allows(spec.server, (spec.name,)) for spec in specs):
+                return names, dependencies
+        raise self._make_exhausted_error("several servers")
+
+    def _make_exhausted_error(self, environment: str) -> InputError:
         names = ", ".join(self.settings.without_tools)
-        raise InputError(f"sample.without_tools: hardly a chain of {environment} does without {names}: name fewer")
+        return InputError(f"sample.without_tools: hardly a chain of {environment} does without {names}: name fewer")
 
     def draw_scenario(self, rng: random.Random) -> tuple[ScenarioChain, list[Dependency]] | None:
         """One chain inside a scenario, for the share of chains that are; None for the others."""
@@ -118,18 +136,22 @@ class Sampler:
         return chain.model_copy(update=update)
 
     def draw_lead_up(
-        self, scenario: Scenario, rng: random.Random
+        self, scenario: Scenario, rng: random.Random, environment: str
     ) -> tuple[list[str], list[str], list[Dependency]] | None:
-        """Draw a chain in a scenario that is in no book; it counts for nothing.
+        """Draw a chain in a scenario that is in no book, without tools left out; it counts for nothing.
 
         Returns:
             Tools, the step that each is ("" for look-ups), and dependencies; None if nothing leads to the steps.
         """
         stories = ScenarioSampler(ScenarioBook(scenarios=(scenario,)), self.network, self.settings)
-        drawn = stories.draw(rng) if stories.scenarios else None
-        if drawn is None:
-            return None
-        return [self.network.names[tool] for tool in drawn.tools], drawn.steps, self._dependencies(drawn.tools)
+        for _ in range(LEAD_UP_DRAWS):
+            drawn = stories.draw(rng) if stories.scenarios else None
+            if drawn is None:
+                return None
+            tools = [self.network.names[tool] for tool in drawn.tools]
+            if self.allows(environment, tools):
+                return tools, drawn.steps, self._dependencies(drawn.tools)
+        return None
 
     def dependencies(self, tools: Sequence[str]) -> list[Dependency]:
         """Every way to fill an internal parameter from an earlier step, nearest producer first."""
@@ -230,7 +252,7 @@ def sample_across(
     sampler, record = Sampler(index, settings), settings.as_record()
     for number in range(settings.count):
         chain_seed = derive_seed(seed, "chain", number)
-        names, dependencies = sampler.draw(random.Random(chain_seed))
+        names, dependencies = sampler.draw_across(random.Random(chain_seed))
         specs = [index.specs[name] for name in names]
         homes = tuple(spec.server for spec in specs)
         hashes = (states or {}).get(homes[0]) or [""]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, PositiveInt
@@ -29,11 +30,6 @@ class EnvironmentWish(FrozenModel):
     """What tasks of new ones are to practise; `trajsmith env gen --from-plan` tells it the models."""
     files: tuple[SourcePath, ...] = ()
     """Python files of environments that were made for it; a run with the plan opens them, too."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the environments that were made: those of their files."""
-        return tuple(file.stem for file in self.files)
 
 
 class SamplingPlan(FrozenModel):
@@ -84,14 +80,22 @@ class SamplingPlan(FrozenModel):
                     "the target out of the plan"
                 )
 
-    def list_unmade(self) -> tuple[str, ...]:
+    def list_open_wishes(self) -> tuple[str, ...]:
         """Return the wishes for environments that nothing was made for, each as a group that is not served."""
         return tuple(f"environments like {wish.like}" for wish in self.environments if not wish.files)
 
-    def list_groups(self, chain: Chain) -> set[tuple[str, str]]:
-        """Return the groups that a chain belongs to, those among them that its environment was made for."""
-        made_for = {("environment", wish.like) for wish in self.environments if chain.environment in wish.names}
-        return list_chain_groups(chain) | made_for
+    def find_similar(self, files: Mapping[str, Path]) -> dict[str, set[str]]:
+        """Return the environments that each environment of the run is like, by the files of the wishes.
+
+        Args:
+            files: Environment to the Python file that it was opened from.
+        """
+        similar: dict[str, set[str]] = {}
+        for wish in self.environments:
+            own = {file.resolve() for file in wish.files}
+            for name in (name for name, file in files.items() if file.resolve() in own):
+                similar.setdefault(name, set()).add(wish.like)
+        return similar
 
 
 def list_chain_groups(chain: Chain) -> set[tuple[str, str]]:
@@ -101,11 +105,19 @@ def list_chain_groups(chain: Chain) -> set[tuple[str, str]]:
     return groups | {("edge", f"{first} -> {second}") for first, second in pairwise(tools)}
 
 
-def choose_chains(drawn: Iterable[Chain], plan: SamplingPlan, count: int) -> Iterator[Chain]:
+def choose_chains(
+    drawn: Iterable[Chain], plan: SamplingPlan, count: int, files: Mapping[str, Path] | None = None
+) -> Iterator[Chain]:
     """Choose `count` chains, `plan.share` of them by the targets, in the order of drawing.
 
     A chain counts for the target that it serves and that lacks most of its share. What no drawn chain serves is filled
     with others, so that the number of chains is the same as without a plan.
+
+    Args:
+        drawn: Chains to choose from.
+        plan: Targets and their shares.
+        count: Chains to choose.
+        files: Environment to the Python file that it was opened from, by which wishes of the plan are served.
 
     Raises:
         InputError: No chain of the pool serves any target.
@@ -113,9 +125,10 @@ def choose_chains(drawn: Iterable[Chain], plan: SamplingPlan, count: int) -> Ite
     targets = [target for target in plan.targets if target.dimension != "variant"]
     pool = list(drawn if targets else islice(drawn, count))
     wanted = _share_out(round(count * plan.share), targets) if targets else {}
-    left, chosen = dict(wanted), set[int]()
+    left, chosen, similar = dict(wanted), set[int](), plan.find_similar(files or {})
     for number, chain in enumerate(pool):
-        groups = plan.list_groups(chain)
+        likes = similar.get(chain.environment, ())
+        groups = list_chain_groups(chain) | {("environment", like) for like in likes}
         open_targets = [label for label in groups & left.keys() if left[label]]
         if open_targets:
             best = max(open_targets, key=lambda label: (left[label] / wanted[label], label))

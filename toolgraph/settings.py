@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
-from trajsmith.records import FrozenModel, JsonObject, Registry
+from trajsmith.records import FrozenModel, JsonObject, Registry, check_order
 
 if TYPE_CHECKING:
     from trajsmith.toolgraph.index import SamplingNetwork
@@ -36,12 +36,6 @@ SAMPLERS: Registry[Callable[["SamplingNetwork", "SampleSettings"], ChainSampler]
 )
 Method = Annotated[str, AfterValidator(SAMPLERS.check_name)]
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
-def _ordered(length: tuple[int, int]) -> tuple[int, int]:
-    if length[0] > length[1]:
-        raise ValueError(f"it goes from {length[0]} to {length[1]}: the smaller number comes first")
-    return length
 
 
 DIAL: dict[str, tuple[float, float]] = {
@@ -74,7 +68,7 @@ class SampleSettings(FrozenModel):
 
     count: PositiveInt = 100
     """Chains to draw."""
-    length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(_ordered)] = (6, 11)
+    length: Annotated[tuple[PositiveInt, PositiveInt], AfterValidator(check_order)] = (6, 11)
     """Shortest and longest chain, in tools."""
     method: Method = "topology"
     """`topology` is the default, `coverage` covers all edges in few chains; `envfactory` and the walks are there to
@@ -106,7 +100,8 @@ class SampleSettings(FrozenModel):
     joins: Share | None = None
     """Probability per step of preferring a tool fed by several producers, rather than by one; open: as they come."""
     without_tools: tuple[str, ...] = ()
-    """Tools that no chain holds, as "bank.pay_payee"; they are still shown as tools that a task does not need."""
+    """Tools that no task of any source needs, as "bank.pay_payee", also where it is part of a linked world; they are
+    still shown."""
     difficulty: Share | None = None
     """Turns length and servers within their limits, and every share that is left open (Agent-World 3.1.1)."""
 

@@ -57,6 +57,8 @@ class TrainingPlan:
     masked_messages: int = 0
     """Messages of the assistant that stay context: those of repaired plays before the correction, and those for whose
     calls `mask_steps` leaves them out."""
+    masked_rows: int = 0
+    """Rows left out because all of their messages would stay context."""
     labels: bool = False
     """The template alone does not say what is learnt: rows are trained on as tokens with labels."""
     empty_think_blocks: int = 0
@@ -147,6 +149,9 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any,
         try:
             if isinstance(unit, RecordDropped):
                 raise unit
+            if not unit.teaches:
+                plan.masked_rows += 1
+                continue
             masked = preview.inspect_row(unit.row, str(number), unit.unlearnt)
         except RecordDropped as dropped:
             plan.refused[dropped.reason] += 1
@@ -383,6 +388,7 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
         "tokens": plan.tokens,
         "tokens_in_loss": plan.trained,
         "masked_messages": plan.masked_messages,
+        "masked_rows": plan.masked_rows,
         "data": plan.sources,
         "settings": config.model_dump(mode="json", exclude={"dataset", "datasets", "out", "report_to", "model"}),
     }

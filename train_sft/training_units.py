@@ -17,6 +17,8 @@ class TrainingUnit:
     row: JsonObject
     unlearnt: tuple[int, ...] = ()
     """Positions of the assistant's messages that stay context."""
+    teaches: bool = True
+    """False where all of the assistant's messages stay context."""
 
 
 def split_masked_units(
@@ -25,7 +27,7 @@ def split_masked_units(
     """Split rows into training units, with the messages that stay context.
 
     Those are what a repaired play keeps of the failed one, and with `mask_steps` messages with needless or harmful
-    calls. A unit that has no other message of the assistant is left out. A row that needs labels and has none gives the
+    calls. A unit that has no other message of the assistant says so. A row that needs labels and has none gives the
     reason why it is refused.
     """
     for row in rows:
@@ -38,10 +40,9 @@ def split_masked_units(
         for unit, (start, stop) in zip(
             split_training_units([row], history, tools), list_spans(row, history), strict=True
         ):
-            if learnt.isdisjoint(range(start, stop)):
-                continue
             moved = start - len(unit.get("prompt", ()))
-            yield TrainingUnit(unit, tuple(index - moved for index in unlearnt if start <= index < stop))
+            masked = tuple(index - moved for index in unlearnt if start <= index < stop)
+            yield TrainingUnit(unit, masked, teaches=not learnt.isdisjoint(range(start, stop)))
 
 
 def list_spans(row: JsonObject, history: HistorySettings) -> list[tuple[int, int]]:

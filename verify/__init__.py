@@ -21,7 +21,7 @@ from trajsmith.verify.reference_faults import find_reference_faults, find_task_f
 from trajsmith.verify.rubric_author import RUBRIC, RubricSettings, add_written_criteria
 from trajsmith.verify.rubric_comparison import RUBRIC_REWARDS, JudgedPlay, drop_common_criteria
 from trajsmith.verify.rubric_judge import RUBRIC_JUDGE, RubricJudge
-from trajsmith.verify.rubrics import count_decided_criteria, derive_rubric, find_common_criteria
+from trajsmith.verify.rubrics import count_criteria_by_outcome, derive_rubric, find_common_criteria
 from trajsmith.verify.selection import select_best
 from trajsmith.verify.settings import VerifySettings
 from trajsmith.verify.spoken_turns import build_gold_turn
@@ -63,7 +63,7 @@ __all__ = [
     "build_gold_turn",
     "check_gold_run",
     "compute_trajectory_match",
-    "count_decided_criteria",
+    "count_criteria_by_outcome",
     "derive_checks",
     "derive_rubric",
     "drop_common_criteria",

@@ -149,13 +149,13 @@ def find_open_questions(task: Task, trajectory: Trajectory, verdict: Verdict) ->
     user_text = "\n".join(message.content for message in trajectory.messages if message.role == "user")
     for number, turn in enumerate(task.turns, 1):
         for entry in turn.known:
-            stated = entry.stated or is_fact_told(entry, user_text)
+            stated = entry.stated or is_fact_in_text(entry, user_text)
             if not stated and task.mode == "conversation":
                 missing_fact = f"the {entry.label} ({format_value(entry.value)}), and the assistant did not ask"
                 yield f"Request {number} left open {missing_fact}: was there good reason to take it for granted?"
 
 
-def is_fact_told(entry: UserFact, text: str) -> bool:
+def is_fact_in_text(entry: UserFact, text: str) -> bool:
     """Return True if a text of the user tells a fact, in the words planned for it or in another usual form."""
     return (
         entry.said.lower() in text.lower()

@@ -161,7 +161,7 @@ class _Author:
 
     async def _test_judged(self, says: str) -> CheckFault | None:
         assert self.judge is not None
-        gold, idle = list(tell_gold_dialogue(self.task, self.author)), list(tell_idle_dialogue(self.task))
+        gold, idle = list(render_gold_dialogue(self.task, self.author)), list(render_idle_dialogue(self.task))
         (met,), reasoning = await self.judge.decide(self.task, gold, [says])
         if not met:
             return CheckFault("fails_gold", "the judge finds that the gold dialogue does not meet it", reasoning)
@@ -182,7 +182,7 @@ def list_rule_mutants(rule: PolicyRule, calls: Sequence[CheckedCall]) -> Iterato
                 yield [*calls[:number], (tool, {**arguments, name: value}, ok), *calls[number + 1 :]]
 
 
-def tell_gold_dialogue(task: Task, author: CheckAuthor) -> Iterator[Message]:
+def render_gold_dialogue(task: Task, author: CheckAuthor) -> Iterator[Message]:
     """Yield the gold run of a task as a dialogue, with the questions that it needs."""
     tools = {tool.name: tool for tool in author.spec.tools}
     for number, turn in enumerate(task.turns):
@@ -193,13 +193,13 @@ def tell_gold_dialogue(task: Task, author: CheckAuthor) -> Iterator[Message]:
                     yield Message(role="assistant", content=f"Could you tell me the {entry.label}, please?")
                     yield Message(role="user", content=entry.said)
         for place, call in enumerate(turn.gold_calls):
-            yield from _tell_call(call, f"call_{number}_{place}", task, call.tool in tools and needs_confirmation(
+            yield from _render_call(call, f"call_{number}_{place}", task, call.tool in tools and needs_confirmation(
                 tools[call.tool], call.arguments, [each.result for each in turn.gold_calls[:place]]
             ))  # fmt: skip
-        yield Message(role="assistant", content=_tell_answer(turn))
+        yield Message(role="assistant", content=_render_answer(turn))
 
 
-def _tell_call(call: GoldCall, name: str, task: Task, asks: bool) -> Iterator[Message]:
+def _render_call(call: GoldCall, name: str, task: Task, asks: bool) -> Iterator[Message]:
     if asks and task.mode == "conversation":
         words = call.tool.replace("_", " ")
         arguments = canonical_json(call.arguments).decode()
@@ -210,11 +210,11 @@ def _tell_call(call: GoldCall, name: str, task: Task, asks: bool) -> Iterator[Me
     yield Message(role="tool", tool_call_id=name, name=call.tool, content=canonical_json(call.result).decode())
 
 
-def _tell_answer(turn: Turn) -> str:
+def _render_answer(turn: Turn) -> str:
     return tell_facts(turn.facts) or EMPTY_WORDS
 
 
-def tell_idle_dialogue(task: Task) -> Iterator[Message]:
+def render_idle_dialogue(task: Task) -> Iterator[Message]:
     """Yield a dialogue in which nothing is done and nothing is told."""
     for turn in task.turns:
         yield Message(role="user", content=turn.query)

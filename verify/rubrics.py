@@ -29,7 +29,7 @@ from trajsmith.records import (
 )
 from trajsmith.verify.claim_support import CLAIMS
 from trajsmith.verify.confirmation import MISSING, NEEDLESS
-from trajsmith.verify.judge import is_fact_told
+from trajsmith.verify.judge import is_fact_in_text
 from trajsmith.verify.matching import WRONG_READS
 from trajsmith.verify.rewards.format_outcome import FORMAT_ERRORS
 from trajsmith.verify.tool_choice import OWN_TOOLS, SHOWN_TOOLS
@@ -258,14 +258,24 @@ def _decide_question(criterion: Criterion, task: Task, trajectory: Trajectory) -
     stop = trajectory.turns[number].stop
     text = "\n".join(message.content for message in trajectory.messages[:stop] if message.role == "user")
     wanted = [entry for entry in _list_withheld(task, number) if _ask_for(entry) == criterion.says]
-    missing = [entry.label for entry in wanted if not is_fact_told(entry, text)]
+    missing = [entry.label for entry in wanted if not is_fact_in_text(entry, text)]
     return not missing, ", ".join(missing)
 
 
-def count_decided_criteria(plays: Sequence[Sequence[bool | None]]) -> int:
-    """Count the criteria that were decided in two plays of a task or more."""
-    decided = Counter(number for play in plays for number, met in enumerate(play) if met is not None)
-    return sum(count >= 2 for count in decided.values())
+def count_criteria_by_outcome(plays: Sequence[Sequence[bool | None]]) -> Counter[str]:
+    """Count the criteria of a task by what its plays say of them; those decided in fewer than two plays are left out.
+
+    Returns:
+        How many are "met_by_all", "met_by_none", "discriminating" (some plays meet it, others do not), or "undecided"
+        (equal where it could be decided, and it could not be in every play).
+    """
+    common, counts = find_common_criteria(plays), Counter[str]()
+    for number, outcomes in _group_outcomes(plays):
+        decided = [met for met in outcomes if met is not None]
+        if len(decided) >= 2:
+            alike = "undecided" if len(set(decided)) == 1 else "discriminating"
+            counts[common.get(number, alike)] += 1
+    return counts
 
 
 def find_common_criteria(plays: Sequence[Sequence[bool | None]]) -> dict[int, LeftOut]:
@@ -275,11 +285,15 @@ def find_common_criteria(plays: Sequence[Sequence[bool | None]]) -> dict[int, Le
         plays: For each play, whether it met each criterion; None where nobody could tell.
 
     Returns:
-        Number of the criterion to the reason; empty where fewer than two plays were decided.
+        Number of the criterion to the reason; without those that a play is undecided on, since it may differ.
     """
     common: dict[int, LeftOut] = {}
-    for number in range(max(map(len, plays), default=0)):
-        met = [play[number] for play in plays if number < len(play) and play[number] is not None]
-        if len(met) >= 2 and len(set(met)) == 1:
-            common[number] = "met_by_all" if met[0] else "met_by_none"
+    for number, outcomes in _group_outcomes(plays):
+        if len(outcomes) >= 2 and None not in outcomes and len(set(outcomes)) == 1:
+            common[number] = "met_by_all" if outcomes[0] else "met_by_none"
     return common
+
+
+def _group_outcomes(plays: Sequence[Sequence[bool | None]]) -> Iterator[tuple[int, list[bool | None]]]:
+    for number in range(max(map(len, plays), default=0)):
+        yield number, [play[number] for play in plays if number < len(play)]

@@ -5,11 +5,11 @@ phrasebook's `tables` say how people speak of it. A program is kept if its calls
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, is_end_out_of_reach
@@ -37,7 +37,7 @@ from trajsmith.querygen.programs.operations import (
     WriteRows,
 )
 from trajsmith.querygen.programs.sentences import ProgramWords, find_predicate, format_bound, join_clauses
-from trajsmith.records import FrozenModel, GoldCall, RecordDropped, TaskSource, derive_seed
+from trajsmith.records import FrozenModel, GoldCall, RecordDropped, TaskSource, check_order, derive_seed
 
 T = TypeVar("T")
 SHAPES = {"answer": 2.0, "look_up": 2.0, "join": 1.0, "write": 4.5, "branch": 2.0}
@@ -55,9 +55,11 @@ class ProgramSettings(FrozenModel):
 
     least_rows: PositiveInt = 3
     """A list with fewer rows is left alone."""
-    calls: tuple[int, int] = (2, 14)
+    calls: Annotated[tuple[int, int], AfterValidator(check_order)] = (2, 14)
     """Fewest and most calls of one program."""
-    long_calls: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=100)]] = (15, 50)
+    long_calls: Annotated[
+        tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(le=100)]], AfterValidator(check_order)
+    ] = (15, 50)
     """The same of long requests."""
     tries: PositiveInt = 36
     """Programs that are tried until one is proved."""
@@ -111,7 +113,7 @@ class ProgramComposer:
         self.seed = seed
         self.rng = random.Random(derive_seed(seed, "programs"))
         self.runner = ProgramRunner(session, grounder.state)
-        self.tables = {name: phrases for name, phrases in grounder.phrasebook.tables.items() if name in grounder.tools}
+        self.tables = select_tables(grounder.phrasebook.tables, grounder.tools)
 
     async def compose(self) -> ComposedProgram:
         """Compose a program and prove it by running it.
@@ -419,6 +421,27 @@ class ProgramComposer:
             hashes = await self.runner.replay_states(run.calls)
             if hashes is None or len(set(hashes)) <= run.writes:
                 raise ProgramFailed("a write changes nothing")
+
+
+def select_tables(tables: Mapping[str, TablePhrases], tools: Collection[str]) -> dict[str, TablePhrases]:
+    """Return the tables that can be listed with some tools alone, and of their operations those that can be done."""
+
+    def is_listed(name: str) -> bool:
+        phrases = tables[name]
+        opened = not phrases.opening or phrases.opening in tools
+        return name in tools and opened and (not phrases.parent or is_listed(phrases.parent))
+
+    return {
+        name: phrases.model_copy(
+            update={
+                "lookups": tuple(each for each in phrases.lookups if each.tool in tools),
+                "joins": tuple(each for each in phrases.joins if each.tool in tools),
+                "writes": tuple(each for each in phrases.writes if each.tool in tools),
+            }
+        )
+        for name, phrases in tables.items()
+        if is_listed(name)
+    }
 
 
 def _allows(phrases: TablePhrases, shape: str) -> bool:

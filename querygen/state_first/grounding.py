@@ -132,7 +132,7 @@ async def _ground_one(
         raise RecordDropped("goal_not_met", "no single call of a tool leads to this change")
     step = ScenarioStep(tool=call.tool, id=_GOAL, arguments={name: (call.arguments[name],) for name in call.fixed})
     scenario = Scenario(id=_GOAL, motives=(_GOAL,), steps=(step,))
-    drawn = sampler.draw_lead_up(scenario, rng)
+    drawn = sampler.draw_lead_up(scenario, rng, chain.environment)
     if drawn is None:
         raise RecordDropped("goal_not_reachable", f"no look-ups lead to {call.tool}")
     tools, steps, dependencies = drawn

@@ -82,7 +82,16 @@ def test_a_copy_is_compared_with_the_signed_manifest(run, tmp_path):
         pushed = call(hub, tmp_path, *push, "--sign", "key.pem")
         assert pushed.returncode == 0 and "files, signed" in pushed.stdout, pushed.stderr
         replayed = call(hub, homes[0], *command)
+        assert replayed.returncode == 0 and "for me/rows\n" in replayed.stdout, replayed.stderr
+        (copy,) = (homes[0] / "home" / "trajsmith").glob("*/run")
+        local = [*command[:3], str(copy), *command[4:]]
+        replayed = call(hub, homes[0], *local)
         assert replayed.returncode == 0 and "signed by " in replayed.stdout, replayed.stderr
+        play = copy / "trajectories.jsonl"
+        play.write_text(play.read_text().replace("bank", "bonk", 1))
+        changed = call(hub, homes[0], *local)
+        assert changed.returncode == 1 and "signed by" not in changed.stdout
+        assert "run/trajectories.jsonl is not the file that the manifest names" in changed.stderr
         files = hub.files("datasets/me/rows")
         tasks = files["run/tasks.jsonl"]
         files["run/tasks.jsonl"] = tasks.replace(b"bank", b"bonk")

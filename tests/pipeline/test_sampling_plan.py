@@ -1,5 +1,6 @@
 """A run with a plan makes more of what the plan names, and nothing that an evaluation asks."""
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -134,15 +135,20 @@ def test_an_environment_that_is_weak_as_a_whole_is_wished_for_without_the_reques
     assert (wish.like, wish.files) == ("bank", ())
     assert "pay_payee" in wish.wish and "wrong_entity" in wish.wish and "find_order" not in wish.wish
     assert "Lena" not in wish.wish
-    assert plan.list_unmade() == ("environments like bank",)
+    assert plan.list_open_wishes() == ("environments like bank",)
 
 
 def test_chains_of_an_environment_made_for_a_weak_one_count_for_its_target(tmp_path):
-    file = Path(__file__).parents[2] / "examples" / "garden" / "garden.py"
+    folder = Path(__file__).parents[2] / "examples" / "garden"
+    for source in folder.iterdir():
+        shutil.copy(source, tmp_path / source.name)
+    file = (tmp_path / "garden.py").rename(tmp_path / "another_name.py")
     plan = {"targets": [target("environment", "shop")], "environments": [{"like": "shop", "files": [str(file)]}]}
     chains, _ = draw(tmp_path, "made", plan=plan)
     made = sum(chain.environment == "garden" for chain in chains)
-    assert made >= round(0.7 * len(chains)), "the plan's share goes to the environment that was made"
+    assert made >= round(0.7 * len(chains)), "the plan's share goes to the environment of the file"
+    own = [*CONFIG["environments"], {"python": f"{file}:Garden"}]
+    assert draw(tmp_path, "both", plan=plan, environments=own)[0] == chains, "opened once"
     with pytest.raises(InputError, match=r"no environment of this run has 'shop'"):
         draw(tmp_path, "unmade", plan=plan | {"environments": [{"like": "shop"}]})
     gone = plan | {"environments": [{"like": "shop", "files": [str(tmp_path / "gone.py")]}]}
@@ -158,3 +164,56 @@ def test_chains_do_without_the_tools_that_are_left_out(tmp_path):
     assert not any(chain.environment == "bank" and "pay_payee" in chain.tools for chain in chains)
     with pytest.raises(InputError, match=r"sample.without_tools: no tool 'bank.pay_paye'"):
         draw(tmp_path, "typo", sample=CONFIG["sample"] | {"without_tools": ["bank.pay_paye"]})
+
+
+TWO = [{"library": "bank", "states": {"small": 1}}, {"library": "calendar", "states": {"small": 1}}]
+SOURCES = {
+    "programs": {"sources": {"chains": 0, "programs": 1}},
+    "state_first": {"sources": {"chains": 0, "state_first": 1}},
+    "world": {
+        "environments": [{"linked": "trips", "states": {"small": 1}}],
+        "sample": {"count": 8, "scenarios": 0.5, "length": [2, 8]},
+    },
+    "servers": {"environments": TWO, "sample": {"count": 8, "servers": 2, "length": [3, 5]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool"),
+    [
+        ("programs", "bank.list_cards"),
+        ("programs", "bank.freeze_card"),
+        ("state_first", "bank.list_cards"),
+        ("state_first", "bank.add_payee"),
+        ("world", "travel.search_connections"),
+        ("world", "trips.travel__search_connections"),
+        ("servers", "bank.list_standing_orders"),
+    ],
+)
+def test_no_task_of_any_source_needs_a_tool_that_is_left_out(tmp_path, kind, tool):
+    base = {"environments": TWO[:1], "sample": {"count": 16, "length": [3, 6]}} | SOURCES[kind]
+    plain = count_calls(draw(tmp_path, "plain", **base)[1])
+    without = count_calls(draw(tmp_path, "without", **base | {"sample": base["sample"] | {"without_tools": [tool]}})[1])
+    name = tool.partition(".")[2].rpartition("__")[2]
+    assert plain[name] and without and not without[name]
+
+
+def test_a_variant_that_calls_a_tool_that_is_left_out_is_dropped_with_a_reason(tmp_path):
+    base = {
+        "environments": [{"library": "retail", "states": {"medium": 1}}],
+        "sample": {"count": 20, "length": [3, 6]},
+        "vary": {"rates": {"later_page": 1.0}},
+    }
+    without = base["sample"] | {"without_tools": ["retail.search_products"]}
+    for name, sample, calls in (("plain", base["sample"], True), ("without", without, False)):
+        draw(tmp_path, name, **base | {"sample": sample})
+        tasks = read_records(tmp_path / name / "varied.jsonl", Task)
+        assert bool(count_calls(tasks)["search_products"]) == calls
+        summary = json.loads((tmp_path / name / "summary.json").read_bytes())
+        (stage,) = (stage for stage in summary["stages"] if stage["name"] == "vary")
+        assert ("later_page: left_out_tool" in stage["dropped"]) != calls
+
+
+def count_calls(tasks):
+    calls = (call for task in tasks for turn in task.turns for call in turn.gold_calls)
+    return Counter(call.tool.rpartition("__")[2] for call in calls)

@@ -120,3 +120,16 @@ def test_shards_cover_everything_once(total: int, count: int) -> None:
     parts = [ShardRange(number, count).slice(total) for number in range(1, count + 1)]
     assert [index for start, stop in parts for index in range(start, stop)] == list(range(total))
     assert max(stop - start for start, stop in parts) - min(stop - start for start, stop in parts) <= 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("sample.without_tools=[bank.fly]", "sample.without_tools: no tool 'bank.fly'"),
+        ("plan={targets: [{dimension: tool, name: bank.fly, share: 1}]}", "no environment of this run has 'bank.fly'"),
+    ],
+    ids=["without_tools", "plan"],
+)
+def test_a_shard_looks_at_the_names_of_tools_first(config: Path, trajsmith: Any, setting: str, reason: str) -> None:
+    done = trajsmith("run", config, "--shard", "1/3", "--set", setting)
+    assert done.code == 2 and reason in done.err

@@ -10,7 +10,7 @@ from running_server import RunningServer
 from trajsmith.envgen.synthesis.records import SynthesisOutcome
 from trajsmith.pipeline.arena import Arena, list_steps, prepare_arena
 from trajsmith.pipeline.arena_config import ArenaConfig
-from trajsmith.pipeline.environment_generation import add_made_files, build_wish_sources
+from trajsmith.pipeline.environment_generation import build_wish_sources, fill_plan_files
 from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.yaml_settings import load_settings
 from trajsmith.records import Chain
@@ -60,13 +60,13 @@ def arena(tmp_path):
 
 
 def test_the_arena_has_environments_made_and_draws_chains_of_them(arena):
-    assert arena._read_plan(1).list_unmade() == ("environments like score_lending",)
+    assert arena._read_plan(1).list_open_wishes() == ("environments like score_lending",)
     arena._make_environments(1)
     folder = arena.config.out / "round-1" / "environments"
     result = json.loads((folder / "step.json").read_bytes())["result"]
     plan = arena._read_plan(1)
-    (name,) = result["made"]
-    assert plan.list_unmade() == () and plan.environments[0].names == (name,)
+    (name,) = result["accepted"]
+    assert plan.list_open_wishes() == () and [file.stem for file in plan.environments[0].files] == [name]
     before = (folder / "step.json").stat().st_mtime_ns
     arena._make_environments(1)
     assert (folder / "step.json").stat().st_mtime_ns == before, "made once"
@@ -97,16 +97,16 @@ def test_a_plan_that_wants_nothing_is_one_line(plan, said, tmp_path, trajsmith):
 
 
 def test_files_of_accepted_environments_are_filled_into_the_plan_that_the_run_keeps(tmp_path):
-    assert add_made_files(tmp_path, []) is None, "a run without a plan"
+    assert fill_plan_files(tmp_path, []) is None, "a run without a plan"
     plan = PLAN | {"environments": [*PLAN["environments"], {"like": "tea_shop"}]}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
 
     def outcome(source, accepted):
         return SynthesisOutcome(theme="t", source=source, name="made", accepted=accepted, stage="accept")
 
-    assert add_made_files(tmp_path, [outcome("score lending", False)]) is None
-    file = add_made_files(tmp_path, [outcome("score lending", True), outcome("tea shop", False)])
+    assert fill_plan_files(tmp_path, [outcome("score lending", False)]) is None
+    file = fill_plan_files(tmp_path, [outcome("score lending", True), outcome("tea shop", False)])
     filled = load_settings(file, SamplingPlan)
     assert filled.environments[0].files == (tmp_path / "environments" / "made" / "made.py",)
-    assert filled.list_unmade() == ("environments like tea_shop",)
+    assert filled.list_open_wishes() == ("environments like tea_shop",)
     assert [source.name for source in build_wish_sources(filled)] == ["tea shop"]

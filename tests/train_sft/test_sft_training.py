@@ -562,7 +562,8 @@ def test_masked_calls_are_those_of_the_labels(folder, labelled_rows):
 
 
 @pytest.mark.parametrize("unit", ["per_turn", "per_step"])
-def test_units_of_nothing_but_masked_messages_are_left_out(folder, labelled_rows, unit):
+def test_units_of_nothing_but_masked_messages_are_left_out(folder, labelled_rows, unit, capsys):
+    from trajsmith.cli.train import show_plan
     from trajsmith.train_sft import HistorySettings
     from trajsmith.train_sft.training import prepare_training
 
@@ -572,8 +573,11 @@ def test_units_of_nothing_but_masked_messages_are_left_out(folder, labelled_rows
     assert full.trained > plan.trained > 0 and not plan.refused
     if unit == "per_step":
         assert len(plan.rows) == len(full.rows) - bad and plan.masked_messages == 0
+        assert plan.masked_rows == bad
+        show_plan(plan)
+        assert f"all their messages are masked: {bad} rows" in capsys.readouterr().out
     else:
-        assert len(plan.rows) == len(full.rows) and plan.masked_messages == bad
+        assert len(plan.rows) == len(full.rows) and plan.masked_messages == bad and plan.masked_rows == 0
 
 
 def test_masked_tokens_are_what_the_trainer_gets(folder, labelled_rows):

@@ -26,6 +26,7 @@ from trajsmith.verify import (
     RubricJudge,
     WrittenCheckSettings,
     add_written_criteria,
+    count_criteria_by_outcome,
     derive_rubric,
     drop_common_criteria,
     find_common_criteria,
@@ -164,13 +165,21 @@ async def test_what_a_request_leaves_out_is_asked_for() -> None:
     [
         ([[True, False, None]], {}),
         ([[True, False], [True, False]], {0: "met_by_all", 1: "met_by_none"}),
-        ([[True, False], [False, False], [True, None]], {1: "met_by_none"}),
+        ([[True, False], [False, False], [True, False]], {1: "met_by_none"}),
+        ([[True, False], [True, False], [None, None]], {}),  # an undecided play may differ
+        ([[True], [True], []], {0: "met_by_all"}),  # a play without outcomes says nothing
         ([[True], [None]], {}),
         ([], {}),
     ],
 )
 def test_criteria_that_do_not_tell_plays_apart(plays: Sequence[Sequence[bool | None]], common: Any) -> None:
     assert find_common_criteria(plays) == common
+
+
+def test_criteria_are_counted_by_what_the_plays_say() -> None:
+    plays = [[True, True, False, True, None], [True, False, False, None, True], [True, None, False, True, None]]
+    counts = {"met_by_all": 1, "discriminating": 1, "met_by_none": 1, "undecided": 1}
+    assert count_criteria_by_outcome(plays) == counts
 
 
 async def test_criteria_that_all_or_no_candidates_meet_are_dropped() -> None:

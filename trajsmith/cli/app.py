@@ -124,8 +124,8 @@ def run(
 
         wanted = load_settings(plan, SamplingPlan, must_exist=True)
         extra.append(f"plan={wanted.model_dump_json()}")
-        for unmade in wanted.list_unmade():
-            print_line(f"plan: no {unmade} are made: the run does with its own (trajsmith env gen --from-plan {plan})")
+        for wish in wanted.list_open_wishes():
+            print_line(f"plan: no {wish} are made: the run does with its own (trajsmith env gen --from-plan {plan})")
     settings = load_config(config, [*(overrides or []), *extra], must_exist=True)
     RunDirectory(settings.run).check_new(dump_settings(settings), fresh)
     if dry_run:
@@ -243,19 +243,24 @@ def replay(
     option: RunOption = None,
     ids: Annotated[list[str] | None, typer.Option("--id", help="Only this trajectory. May be repeated.")] = None,
     key: Annotated[
-        Path | None, typer.Option("--key", help="Public Ed25519 key (PEM) that must have signed a run of the Hub.")
+        Path | None, typer.Option("--key", help="Public Ed25519 key (PEM) that must have signed every file of the run.")
     ] = None,
 ) -> None:
     """Execute every trajectory of a run again and compare the state hashes. Exit code 1 if one differs.
 
-    Files of a run of the Hub are compared with its manifest first, and with --key its signature is checked.
+    Files of a run of the Hub are compared with its manifest first. With --key those of a local copy are, too, and the
+    manifest's signature is checked.
     """
     from trajsmith.export import check_signature
+    from trajsmith.pipeline.hub_runs import split_reference
     from trajsmith.pipeline.run_replay import replay_run
 
     opened = _open(directory, option, reads=True)
     if key is not None:
-        out.print(f"signed by {check_signature(opened.path.parent, key)}", markup=False)
+        repository, _ = split_reference(directory or option or "")
+        folder = opened.path.resolve()
+        signature = check_signature(folder.parent, folder.name, key, repository)
+        out.print(f"signed by {signature.key_id} for {signature.repository}", markup=False)
     report = _with_progress(opened.path, lambda progress: replay_run(opened, ids or [], progress))
     for name, why in [*report.different, *report.undecided]:
         out.print(f"{name}: {why}", markup=False)

@@ -78,7 +78,8 @@ def show_report(report: "CalibrationReport") -> None:
     if criteria:
         print_line(
             f"{criteria.total()} criteria: {criteria['discriminating']} tell plays apart, {criteria['met_by_all']} are "
-            f"met by all plays of their task, {criteria['met_by_none']} by none"
+            f"met by all plays of their task, {criteria['met_by_none']} by none, and {criteria['undecided']} could not "
+            "be decided in every play"
         )
     for name, reason in report.not_started.items():
         print_line(f"did not start: {name}: {reason}")

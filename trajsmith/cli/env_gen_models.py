@@ -41,8 +41,8 @@ def gen_by_models(
         RunError: Nothing was accepted, or a model was out; the reasons have been shown.
     """
     from trajsmith.pipeline.environment_generation import (
-        add_made_files,
         build_wish_sources,
+        fill_plan_files,
         generate,
         load_run_inputs,
         read_plan,
@@ -72,7 +72,7 @@ def gen_by_models(
     show(settings.run, generated.outcomes, generated.funnel)
     if generated.search is not None:
         _show_search(generated.search)
-    filled = add_made_files(settings.run, generated.outcomes)
+    filled = fill_plan_files(settings.run, generated.outcomes)
     if filled is not None:
         print_line(f"make data with them: trajsmith run CONFIG --plan {filled}")
     require_decisions(generated.undecided, settings.run)

@@ -35,7 +35,7 @@ def push(
     if tasks or sign:
         from trajsmith.export import write_manifest
 
-        print_line(f"manifest of {write_manifest(folder, sign)} files{', signed' if sign else ''}")
+        print_line(f"manifest of {write_manifest(folder, repo, sign)} files{', signed' if sign else ''}")
     api = None if dry_run else HfApi()
     plan = plan_push(folder, repo, api)
     for name in plan.upload:

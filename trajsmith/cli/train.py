@@ -47,6 +47,8 @@ def show_plan(plan: "TrainingPlan") -> None:
     )
     if plan.masked_messages:
         out.print(f"messages masked for redundant or harmful calls: {plan.masked_messages}", markup=False)
+    if plan.masked_rows:
+        out.print(f"left out, since all their messages are masked: {plan.masked_rows} rows", markup=False)
     if plan.empty_think_blocks:
         out.print(f"empty <think></think> in the loss: {plan.empty_think_blocks}", markup=False)
     for reason, number in plan.refused.items():

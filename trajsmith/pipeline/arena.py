@@ -23,8 +23,8 @@ from trajsmith.pipeline.arena_trainers import TRAINERS, TrainingJob
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.diagnosis import diagnose_folders, load_observations, read_diagnosis, write_diagnosis
 from trajsmith.pipeline.environment_generation import (
-    add_made_files,
     build_wish_sources,
+    fill_plan_files,
     generate,
     load_gen_config,
     store_plan,
@@ -244,7 +244,7 @@ class Arena:
     def _make_environments(self, number: int) -> None:
         """Have models make the environments that the plan of a round wants, if it wants some and there are models."""
         settings, plan = self.config.environments, self._read_plan(number)
-        if settings is None or not plan.list_unmade():
+        if settings is None or not plan.list_open_wishes():
             return
 
         def work(_: str, folder: Path) -> JsonObject:
@@ -253,9 +253,9 @@ class Arena:
             generated = asyncio.run(generate(config, build_wish_sources(plan)))
             if generated.undecided:
                 raise RunError(f"{next(iter(generated.undecided.values()))}: give the same command again")
-            add_made_files(config.run, generated.outcomes)
+            fill_plan_files(config.run, generated.outcomes)
             rejected = {one.source: one.reasons[0] for one in generated.outcomes if not one.accepted}
-            return {"made": [one.name for one in generated.outcomes if one.accepted], "rejected": rejected}
+            return {"accepted": [one.name for one in generated.outcomes if one.accepted], "rejected": rejected}
 
         self._do(f"round-{number}/environments", work)
 
@@ -312,7 +312,7 @@ class Arena:
             number=number,
             model=model,
             says=read_diagnosis(folder / "diagnosis").says,
-            unserved=(*self._read_plan(number).unserved, *self._read_plan(number).list_unmade()),
+            unserved=(*self._read_plan(number).unserved, *self._read_plan(number).list_open_wishes()),
             groups=changes,
             gained=bool(weak.tasks) and weak.gain.mean > self.config.stop.least_gain,
         )

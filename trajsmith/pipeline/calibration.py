@@ -38,7 +38,7 @@ from trajsmith.records import (
     content_hash,
 )
 from trajsmith.usersim import FaultSettings
-from trajsmith.verify import count_decided_criteria, find_common_criteria
+from trajsmith.verify import count_criteria_by_outcome
 
 FOLDER = "calibration"
 """Folder of a run in which models of solvers keep their replies and costs."""
@@ -127,9 +127,7 @@ def build_report(run: RunDirectory, tasks: Sequence[Task], refused: dict[str, st
     for attempt in attempts:
         plays[attempt.task_id].append(attempt.criteria)
     for decided in plays.values():
-        common = find_common_criteria(decided)
-        report.criteria.update(common.values())
-        report.criteria["discriminating"] += count_decided_criteria(decided) - len(common)
+        report.criteria.update(count_criteria_by_outcome(decided))
     for name in dict.fromkeys(attempt.solver for attempt in attempts):
         outcomes = [attempt.passed for attempt in attempts if attempt.solver == name]
         scored = [passed for passed in outcomes if passed is not None]

@@ -238,9 +238,9 @@ def _follow_plan(config: RunConfig) -> RunConfig:
     if config.sample.servers > 1:
         raise InputError("plan: chains on several servers cannot be chosen: set sample.servers to 1")
     rates = {**config.vary.rates, **dict.fromkeys(config.plan.variants, 1.0)}
-    named = {entry.python for entry in config.environments}
-    files = [str(file) for wish in config.plan.environments for file in wish.files]
-    entries = [EnvironmentSettings(python=file) for file in dict.fromkeys(files) if file not in named]
+    named = {Path(entry.python.partition(":")[0]).resolve() for entry in config.environments if entry.python}
+    files = {file.resolve(): file for wish in config.plan.environments for file in wish.files}
+    entries = [EnvironmentSettings(python=str(file)) for place, file in files.items() if place not in named]
     update = {"vary": config.vary.model_copy(update={"rates": rates}), "environments": (*config.environments, *entries)}
     return config.model_copy(update=update)
 

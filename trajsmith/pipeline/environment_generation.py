@@ -342,7 +342,7 @@ def read_plan(file: Path) -> SamplingPlan:
         InputError: It cannot be read, or no environment is left to make.
     """
     plan = load_settings(file, SamplingPlan, must_exist=True)
-    if not plan.list_unmade():
+    if not plan.list_open_wishes():
         state = "has all that it wants" if plan.environments else "wants none: no environment is weak as a whole"
         raise InputError(
             f"{file}: environments: the plan {state}; trajsmith run CONFIG --plan {file} takes it as it is"
@@ -368,7 +368,7 @@ def store_plan(config: GenConfig, plan: SamplingPlan) -> None:
     write_whole_file(open_run(config).file(PLAN), _dump_plan(plan))
 
 
-def add_made_files(run: Path, outcomes: Sequence[SynthesisOutcome]) -> Path | None:
+def fill_plan_files(run: Path, outcomes: Sequence[SynthesisOutcome]) -> Path | None:
     """Write the files of accepted environments into the plan of a run; return it, or None if none was made for it."""
     file = run / PLAN
     if not file.is_file():

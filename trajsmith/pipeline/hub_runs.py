@@ -25,6 +25,14 @@ def open_run(path: Path | str) -> RunDirectory:
     return RunDirectory.open(fetch_run(path) if str(path).startswith(HUB) else path)
 
 
+def split_reference(path: Path | str) -> tuple[str, str]:
+    """Return repository and revision of `hub:owner/name@revision`; both empty for a folder of this machine."""
+    if not str(path).startswith(HUB):
+        return "", ""
+    repo, _, revision = str(path).removeprefix(HUB).partition("@")
+    return repo, revision
+
+
 def fetch_run(path: Path | str) -> Path:
     """Download the tasks of a repository, what is missing of them, and return the folder.
 
@@ -39,7 +47,7 @@ def fetch_run(path: Path | str) -> Path:
     """
     from huggingface_hub import constants, snapshot_download
 
-    repo, _, revision = str(path).removeprefix(HUB).partition("@")
+    repo, revision = split_reference(path)
     if not _REVISION.fullmatch(revision):
         raise InputError(f"{revision[:80]!a} is no revision of a repository: write a branch, a tag or a commit")
     if repo.count("/") != 1 or not _REVISION.fullmatch(repo):

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 
 from trajsmith.environments import EnvironmentSource, Session
 from trajsmith.environments.composite import (
@@ -15,7 +16,7 @@ from trajsmith.environments.composite import (
 )
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.linked import LinkedSource
-from trajsmith.environments.sources import open_source
+from trajsmith.environments.sources import find_python_file, open_source
 from trajsmith.grounding import Grounder, Producers, check_scenarios
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts
@@ -36,10 +37,12 @@ from trajsmith.records import (
     Task,
     ToolSpec,
     content_hash,
+    suggest_names,
 )
 from trajsmith.toolgraph import (
     GraphIndex,
     Sampler,
+    SampleSettings,
     ToolGraph,
     ValueLink,
     build_graph,
@@ -67,6 +70,8 @@ class EnvironmentHandle:
 
     broken: Mapping[str, str] = field(default_factory=dict)
     """Of a linked world: hash of an initial state to why its links could not be applied."""
+    file: Path | None = None
+    """Python file that it was opened from."""
 
     @property
     def scenarios(self) -> ScenarioBook:
@@ -135,7 +140,8 @@ class RunContext:
             check_scenarios(source.scenarios, spec)
             wording = Wording(source.phrasebook, spec.tools, source.scenarios)
             broken = source.broken if isinstance(source, LinkedSource) else {}
-            places[spec.name] = EnvironmentHandle(source, spec, wording, states, broken)
+            file = find_python_file(entry.python)[0] if entry.python is not None else None
+            places[spec.name] = EnvironmentHandle(source, spec, wording, states, broken, file)
         return cls(config, run, places)
 
     async def prepare_graph(self) -> None:
@@ -286,9 +292,46 @@ class RunContext:
         }
         return Chain(**{**dict(chain), **update})
 
+    @cached_property
+    def sample_settings(self) -> SampleSettings:
+        """The settings of sampling; tools that are left out are left out of linked worlds, too."""
+        settings = self.config.sample
+        if not settings.without_tools:
+            return settings
+        own = {f"{name}.{tool.name}" for name, place in self.places.items() for tool in self._list_left_out(place)}
+        added = sorted(own - set(settings.without_tools))
+        return settings.model_copy(update={"without_tools": (*settings.without_tools, *added)})
+
+    def check_left_out(self) -> None:
+        """Find out before any work whether all tools that tasks are to do without are there.
+
+        Raises:
+            InputError: One is not.
+        """
+        known = {
+            name for place in self.places.values() for tool in place.spec.tools for name in _list_names(place, tool)
+        }
+        for name in self.config.sample.without_tools:
+            if name not in known:
+                hint = suggest_names(name, sorted(known))
+                raise InputError(f"sample.without_tools: no tool {name!r}{f' ({hint})' if hint else ''}")
+
+    def _list_left_out(self, place: EnvironmentHandle) -> list[ToolSpec]:
+        wanted = frozenset(self.config.sample.without_tools)
+        return [tool for tool in place.spec.tools if not wanted.isdisjoint(_list_names(place, tool))]
+
+    def leave_out_tools(self, environment: str) -> EnvironmentSpec:
+        """Return the spec of an environment, or of several as one, without the tools that no task may need."""
+        place = self.place(environment)
+        left_out = set(self.sample_settings.without_tools)
+        if not left_out:
+            return place.spec
+        homes = ((tool, ".".join(self.home(environment, tool.name))) for tool in place.spec.tools)
+        return place.spec.model_copy(update={"tools": tuple(tool for tool, name in homes if name not in left_out)})
+
     def samplers(self) -> dict[str, Sampler]:
         return {
-            name: Sampler(GraphIndex(self.graph, name), self.config.sample, place.scenarios)
+            name: Sampler(GraphIndex(self.graph, name), self.sample_settings, place.scenarios)
             for name, place in self.places.items()
         }
 
@@ -300,7 +343,8 @@ class RunContext:
     def _grounder(self, environment: str, state: str) -> Grounder:
         place = self.place(environment)
         book, givers = place.wording.phrasebook, self.givers(environment)
-        return Grounder(place.spec, self.state(state), book, self.config.ground, givers, place.scenarios)
+        spec = self.leave_out_tools(environment)
+        return Grounder(spec, self.state(state), book, self.config.ground, givers, place.scenarios)
 
     def _givers(self, environment: str) -> Producers:
         return index_givers(GraphIndex(self.graph, environment))
@@ -347,6 +391,14 @@ def _store_once(run: RunDirectory, file: str, name: str, value: JsonObject) -> N
         raise InputError(
             f"environment {name}: its {changed} changed since this run was started: start anew with --fresh"
         )
+
+
+def _list_names(place: EnvironmentHandle, tool: ToolSpec) -> set[str]:
+    """Return the names of a tool in settings: as of its environment, and in a linked world as of the part it is of."""
+    names = {f"{place.spec.name}.{tool.name}"}
+    if isinstance(place.source, LinkedSource):
+        names.add(".".join(place.source.composite.homes[tool.name]))
+    return names
 
 
 def index_givers(index: GraphIndex) -> Producers:

@@ -1,7 +1,7 @@
 """The pipeline, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,6 @@ from trajsmith.records import (
     Trajectory,
     canonical_json,
     count_records,
-    suggest_names,
 )
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
 from trajsmith.verify.dialogue_audit import AuditContext
@@ -83,6 +82,10 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
         config = load_config(run.config_path)
         async with _opened(config, run, list_stages(config)) as context:
             config.export.split.check(context.places)
+            context.check_left_out()
+            if config.plan is not None:
+                tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
+                config.plan.check(tools, VARIANTS.names())
             if config.shard is not None:
                 return await _run_shard(run, context, progress)
             selector = await _run_rounds(run, context, progress)
@@ -111,10 +114,6 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
         RunError: The budget is spent and something is still missing.
     """
     _check_strata(context)
-    tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
-    _check_left_out(context.config.sample.without_tools, tools)
-    if context.config.plan is not None:
-        context.config.plan.check(tools, VARIANTS.names())
     selector, rounds = DatasetSelector(run, context), load_rounds(run, context.config)
     while True:
         if selector.quotas:
@@ -130,15 +129,6 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
         except RunError:
             run.write_json("summary.json", _tallied(run, context).model_dump(mode="json"))
             raise
-
-
-def _check_left_out(names: Sequence[str], tools: Mapping[str, Sequence[str]]) -> None:
-    """Find out before any work whether all tools that chains are to do without are there."""
-    known = sorted(f"{environment}.{tool}" for environment, own in tools.items() for tool in own)
-    for name in names:
-        if name not in known:
-            hint = suggest_names(name, known)
-            raise InputError(f"sample.without_tools: no tool {name!r}{f' ({hint})' if hint else ''}")
 
 
 def _check_strata(context: RunContext) -> None:

@@ -141,7 +141,7 @@ class ChainPlan:
         """The chains of one round; across servers they come from all environments."""
         context = self.context
         seed = derive_seed(context.config.seed, "round", number) if number else context.config.seed
-        settings = context.config.sample.model_copy(update={"count": round_.chains})
+        settings = context.sample_settings.model_copy(update={"count": round_.chains})
         states = {name: list(place.states) for name, place in context.places.items()}
         counts = apportion(
             round_.chains, {name: share for name, share in context.config.sources.shares.items() if share}
@@ -165,7 +165,8 @@ class ChainPlan:
         if plan is None:
             return sample_chains(samplers, states, settings, seed)
         pool = settings.model_copy(update={"count": settings.count * plan.pool})
-        return choose_chains(sample_chains(samplers, states, pool, seed), plan, settings.count)
+        files = {name: place.file for name, place in self.context.places.items() if place.file is not None}
+        return choose_chains(sample_chains(samplers, states, pool, seed), plan, settings.count, files)
 
     def _draw_sources(self, round_: TopUpRound, counts: Mapping[str, int], seed: int) -> Iterator[Chain]:
         """Draw the inputs of the other sources: environment, state and seed; grounding finds the calls."""
@@ -367,7 +368,7 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
                 seed = derive_seed(context.config.seed, "edits", chain.environment)
                 grounder, tries = context.grounder(chain.environment, donor), context.config.state_first.edits
                 async with place.session() as session:
-                    edits = await learn_edits(place.spec.tools, grounder, session, seed, tries)
+                    edits = await learn_edits(grounder.spec.tools, grounder, session, seed, tries)
                 known_edits[chain.environment, donor] = edits
             return known_edits[chain.environment, donor]
 
@@ -416,6 +417,10 @@ def make_stages(context: RunContext) -> dict[str, PipelineStage[Any, Any]]:
             return (task,)
         async with context.place(task.environments[0]).session() as session:
             varied = await derive_variant(name, context.case(task, name, session))
+        allowed = {tool.name for tool in context.leave_out_tools(task.environments[0]).tools}
+        for call in (call for turn in varied.task.turns for call in turn.gold_calls):
+            if call.tool not in allowed:
+                raise RecordDropped(f"{name}: left_out_tool", call.tool)
         if varied.state is not None:
             context.run.put_state(varied.state)
         return (cast.derive_rubric(varied.task),)

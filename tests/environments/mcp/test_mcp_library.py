@@ -8,7 +8,7 @@ from trajsmith.environments.mcp_library import require_mcp
 from trajsmith.records import InputError
 
 
-@pytest.mark.parametrize("version", ["1.30.0", "2.0.0", "2.1.1"])
+@pytest.mark.parametrize("version", ["1.30.0", "2.0.0", "2.1.1", "2.1rc1", "2", "unknown"])
 def test_an_old_version_is_refused_with_the_command(monkeypatch, version):
     monkeypatch.setattr(metadata, "version", lambda name: version)
     with pytest.raises(InputError) as error:
@@ -27,7 +27,7 @@ def test_a_missing_package_is_refused_with_the_command(monkeypatch):
         require_mcp("the MCP server files")
 
 
-@pytest.mark.parametrize("version", ["2.2.0", "2.10.0", "3.0.0rc1"])
+@pytest.mark.parametrize("version", ["2.2.0", "2.10.0", "3.0.0rc1", "2.2rc1", "2.3.dev0+local"])
 def test_newer_versions_pass(monkeypatch, version):
     monkeypatch.setattr(metadata, "version", lambda name: version)
     require_mcp("x")

@@ -252,6 +252,9 @@ def test_long_requests_have_limits_of_their_own() -> None:
     assert (settings.for_source("long").calls, settings.for_source("long").tries) == ((20, 100), 60)
     with pytest.raises(ValueError, match="less than or equal to 100"):
         ProgramSettings(long_calls=(20, 101))
+    for name in ("calls", "long_calls"):
+        with pytest.raises(ValueError, match="it goes from 50 to 15: the smaller number comes first"):
+            ProgramSettings(**{name: (50, 15)})
 
 
 def test_other_results_are_other_throughout() -> None:
