@@ -54,7 +54,7 @@ def build_responses_body(request: ChatRequest, settings: ModelSettings, native: 
     items: list[JsonObject] = []
     for number, message in enumerate(request.messages):
         items += request.sent_back.get(number) or serialize_items(message)
-    body: JsonObject = {"model": settings.model, "input": items, "store": False}
+    body: JsonObject = {"model": settings.model, "input": items, "store": False, "stream": False}
     if request.tools:
         body["tools"] = [{"type": "function", "strict": False, **tool["function"]} for tool in request.tools]
         set_parameter(body, names, "tool_choice", request.tool_choice)

@@ -9,7 +9,7 @@ import json
 
 PARAMETERS = {
     "model", "input", "store", "include", "tools", "tool_choice", "text", "temperature", "top_p", "max_output_tokens",
-    "reasoning", "parallel_tool_calls", "instructions",
+    "reasoning", "parallel_tool_calls", "instructions", "stream",
 }  # fmt: skip
 ENCRYPTED = "reasoning.encrypted_content"
 

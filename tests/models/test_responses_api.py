@@ -97,6 +97,7 @@ def test_a_request_is_one_of_the_clients_own_type():
             {"type": "function_call_output", "call_id": "c2", "output": "2"},
         ],
         "store": False,
+        "stream": False,
         "tools": [{"type": "function", "strict": False, **TOOL["function"]}],
         "tool_choice": "auto",
         "include": ["reasoning.encrypted_content"],
