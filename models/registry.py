@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -22,8 +23,17 @@ from trajsmith.models.settings import (
     RolesSettings,
     Sampling,
 )
+from trajsmith.models.tracing import describe_reply, describe_request, describe_texts
 from trajsmith.models.usage import UsageLedger
-from trajsmith.records import InputError, JsonObject, Message, ModelFault, ToolStyle, render_tools
+from trajsmith.records import (
+    InputError,
+    JsonObject,
+    Message,
+    ModelFault,
+    ToolStyle,
+    render_tools,
+    trace_operation,
+)
 
 CACHE, ANSWERS = "cache", "answers.sqlite"
 USAGE = "usage.jsonl"
@@ -85,9 +95,14 @@ class _SharedModel:
         def wasted(usage: Usage) -> None:
             self._ledger.pay(request, name, usage, price, size)
 
-        with self._ledger.reserve(size, request.max_tokens, price) as reserved:
-            reply = await self.retrying.send(request, reserved.tokens, wasted)
-            self._ledger.pay(request, name, reply.usage, price, size, key, reply)
+        describe, remote = partial(describe_request, request, self.settings), not self.settings.is_in_process
+        with trace_operation("chat", name, describe, remote) as span:
+            with self._ledger.reserve(size, request.max_tokens, price) as reserved:
+                reply = await self.retrying.send(request, reserved.tokens, wasted)
+                self._ledger.pay(request, name, reply.usage, price, size, key, reply)
+            if span is not None:
+                span.set(describe_reply(reply))
+                span.set(describe_texts(request, reply) if span.with_content else {})
         return reply
 
     def _find_items(self, request: ChatRequest) -> dict[int, tuple[JsonObject, ...]]:
