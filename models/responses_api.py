@@ -84,8 +84,8 @@ def serialize_items(message: Message) -> list[JsonObject]:
         }
         for call in message.tool_calls or ()
     ]
-    said = [{"role": message.role, "content": message.content}] if message.content or not calls else []
-    return [*said, *calls]
+    texts = [{"role": message.role, "content": message.content}] if message.content or not calls else []
+    return [*texts, *calls]
 
 
 def parse_response(data: bytes) -> ChatReply:

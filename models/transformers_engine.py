@@ -403,8 +403,8 @@ def _has_unread_calls(text: str, template: str, form: CallFormat | None, tools: 
         return text.count(OPENS) != calls or text.count(OPENS) != text.count(CLOSES)
     if form is None:
         return False
-    _, found, broken = split_calls(text, form, tools)
-    return bool(broken) or len(found) != calls
+    _, readable, broken = split_calls(text, form, tools)
+    return bool(broken) or len(readable) != calls
 
 
 def build_message(parsed: JsonObject, number: int) -> Message:

@@ -74,11 +74,14 @@ def _open_span(
         record_exception=False,  # their messages may hold texts
         set_status_on_exception=False,
     ) as span:
-        made = OperationSpan(span)
+        operation_span = OperationSpan(span)
         try:
-            yield made
+            yield operation_span
+        except (EnvironmentFault, ModelFault) as fault:
+            operation_span.fail(fault.kind)
+            raise
         except BaseException as error:
-            made.fail(error.kind if isinstance(error, EnvironmentFault | ModelFault) else type(error).__name__)
+            operation_span.fail(type(error).__name__)
             raise
 
 
