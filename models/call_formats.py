@@ -24,7 +24,7 @@ _XML_ARGUMENT = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_va
 _FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
 _MISTRAL_CALL = re.compile(r"([^\s\[{]+)(?:\[CALL_ID\][^\[{]*)?(?:\[ARGS\])?\s*(\{.*)", re.DOTALL)
 _DEEPSEEK_CALL = re.compile(
-    r"(?:function)?<｜tool▁sep｜>(\S+)\s*```json\s*(.*?)\s*```"
+    r"(?:function)?<｜tool▁sep｜>(\S+)\s*```json(.*?)```"
     r"|(\S+?)<｜tool▁sep｜>(.*)",
     re.DOTALL,
 )
@@ -92,7 +92,7 @@ def _split_object(row: Any) -> NamedArguments:
     return row.get("name"), next((row[key] for key in ARGUMENT_KEYS if key in row), None)
 
 
-_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 FORMATS = (
     CallFormat("glm", ("<arg_key>",), _TAGGED, _read_keys_and_values, untyped=True),
     CallFormat("qwen3_coder", ("<function=",), _TAGGED, _read_function, untyped=True),
@@ -108,14 +108,14 @@ FORMATS = (
     CallFormat(
         "mistral",
         ("[TOOL_CALLS]",),
-        re.compile(r"\[TOOL_CALLS\]\s*(.*?)\s*(?=\[TOOL_CALLS\]|\Z)", re.DOTALL),
+        re.compile(r"\[TOOL_CALLS\](.*?)(?=\[TOOL_CALLS\]|\Z)", re.DOTALL),
         _read_json_list,
     ),
     CallFormat("hermes", ("<tool_call>",), _TAGGED, _read_json_call),
     CallFormat(
         "llama3_json",
         ("<|start_header_id|>", '"parameters"'),
-        re.compile(r'\A\s*(?:<\|python_tag\|>\s*)?(\{\s*"name"\s*:.*?)\s*\Z', re.DOTALL),
+        re.compile(r'\A\s*(?:<\|python_tag\|>\s*)?(\{\s*"name"\s*:.*)', re.DOTALL),
         _read_json_sequence,
     ),
 )

@@ -1,6 +1,7 @@
 """Tool calls in the text of models: each family's own way, whole, several, cut off and wrong."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,16 @@ def test_whatever_is_written_is_text_or_calls_or_malformed(form, sample, data):
     text = written[:start] + data.draw(st.text(max_size=3)) + written[stop:]
     _, calls, malformed = split_calls(text, form, [TOOL])
     assert all(call.model_dump_json() for call in (*calls, *malformed))
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("filler", [" ", "\n", "<tool_call>", "[TOOL_CALLS]", "{", "};", "<parameter=a>", "```json"])
+def test_a_long_message_is_read_at_once(form, filler):
+    openings = {"llama3_json": '{"name":', "mistral": "[TOOL_CALLS]", "deepseek": "<｜tool▁call▁begin｜>"}
+    text = openings.get(form.name, "<tool_call>") + filler * (60_000 // len(filler)) + "x"
+    began = time.process_time()
+    split_calls(text, form, [TOOL])
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
