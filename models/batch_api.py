@@ -15,8 +15,7 @@ import orjson
 
 from trajsmith.models.failures import OUTAGE, FailedAttempt, HttpErrorResponse
 from trajsmith.models.model import ChatReply, ChatRequest
-from trajsmith.models.openai_server import OpenAIProvider
-from trajsmith.models.serialization import build_request_body
+from trajsmith.models.openai_server import PATHS, OpenAIProvider
 from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import AppendFile, JsonObject, RunError, TrajsmithError, read_lines, to_one_line
 
@@ -45,6 +44,7 @@ class BatchApiProvider:
     def __init__(self, served: OpenAIProvider, notes: Path) -> None:
         self._served = served
         self._settings = served.settings
+        self._endpoint: Any = f"/v1{PATHS[served.settings.api]}"
         self._notes = _BatchLog(notes)
         self._bodies: dict[str, bytes] = {}
         """Requests that somebody waits for, by the hash of their content."""
@@ -55,7 +55,8 @@ class BatchApiProvider:
         self._work: asyncio.Task[None] | None = None
 
     async def send(self, request: ChatRequest) -> ChatReply:
-        body = orjson.dumps(build_request_body(request, self._settings, native=self._settings.structured != "prompt"))
+        native = self._settings.structured != "prompt"
+        body = orjson.dumps(self._served.build_body(request, native, encrypted=False))
         name = sha256(body).hexdigest()[:32]
         if name in self._early:
             return _unwrap_outcome(self._early.pop(name))
@@ -127,14 +128,14 @@ class BatchApiProvider:
     async def _submit(self, bodies: dict[str, bytes]) -> None:
         """One file and one batch; noted before they are sent, and named when the server has named them."""
         label = sha256("".join(sorted(bodies)).encode()).hexdigest()[:32]
-        lines = b"".join(_line(name, body) for name, body in bodies.items())
+        lines = b"".join(_line(name, self._endpoint, body) for name, body in bodies.items())
         self._notes.add(label, list(bodies))
         client = self._served.client
         try:
             file = await self._ask(client.files.create(file=("requests.jsonl", lines), purpose="batch"))
             batch = client.batches.create(
                 input_file_id=file.id,
-                endpoint="/v1/chat/completions",
+                endpoint=self._endpoint,
                 completion_window="24h",
                 metadata={LABEL: label},
             )
@@ -314,8 +315,8 @@ class _BatchLog:
             self._file.cut(0)
 
 
-def _line(name: str, body: bytes) -> bytes:
-    row = {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": orjson.Fragment(body)}
+def _line(name: str, endpoint: str, body: bytes) -> bytes:
+    row = {"custom_id": name, "method": "POST", "url": endpoint, "body": orjson.Fragment(body)}
     return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 

@@ -25,11 +25,20 @@ _NO_TOOLS = re.compile(
     r"tool[_ -]?(choice|call(ing|s)?|use)|tools\b|function[_ -]?call|enable-auto-tool-choice|--jinja", re.IGNORECASE
 )
 _NO_SUCH_MODEL = re.compile(r"model.{0,200}(does not exist|not found|not exist|unknown)|unknown model", re.IGNORECASE)
-_NO_FORMAT = re.compile(r"response_format|json_schema|structured[_ ]output|guided", re.IGNORECASE)
+_NO_FORMAT = re.compile(r"response_format|text\.format|json_schema|structured[_ ]output|guided", re.IGNORECASE)
+_NO_ENCRYPTION = re.compile(
+    r"reasoning\.encrypted_content|encrypted content is not supported"
+    r"|(unknown|unsupported|unrecognized|extra).{0,40}\binclude\b",
+    re.IGNORECASE,
+)
 
 
 class ResponseFormatUnsupported(Exception):
     """Raised when the server does not support `response_format`: the schema must go into the prompt."""
+
+
+class EncryptionUnsupported(Exception):
+    """Raised when the model gives no encrypted reasoning: it must not be asked for."""
 
 
 @dataclass
@@ -73,6 +82,9 @@ class HttpErrorResponse:
 
     def about_format(self) -> bool:
         return self.status in {400, 404, 422, 501} and bool(_NO_FORMAT.search(self.text))
+
+    def about_encryption(self) -> bool:
+        return self.status in {400, 422} and bool(_NO_ENCRYPTION.search(self.text))
 
     def to_error(self, where: str, asked_tools: bool) -> FailedAttempt | TrajsmithError:
         """Convert the error response to a failed attempt, or to an error that ends the run.

@@ -30,7 +30,7 @@ class Usage(FrozenModel):
 
 
 class ChatRequest(FrozenModel):
-    """One request. Everything but `purpose` and `record` decides the answer and is part of the cache key."""
+    """One request. All but `purpose`, `record` and `sent_back` decides the answer and is part of the cache key."""
 
     messages: tuple[Message, ...]
     tools: tuple[JsonObject, ...] = ()
@@ -50,6 +50,8 @@ class ChatRequest(FrozenModel):
     """Role or stage that asks ("user", "agent", "write.goal"): usage is counted by it."""
     record: str = ""
     """Id of the record that this is asked for."""
+    sent_back: dict[int, tuple[JsonObject, ...]] = {}
+    """Number of a message to the items that the server gave with it; see `ChatReply.items`."""
 
 
 class MalformedCall(FrozenModel):
@@ -73,6 +75,8 @@ class ChatReply(FrozenModel):
     usage: Usage = Usage()
     model: str = ""
     """Name that the server gave itself."""
+    items: tuple[JsonObject, ...] = ()
+    """Output of the Responses API as it came, if it holds reasoning that later requests of the turn send back."""
     cached: bool = False
     """It came from the request cache and cost nothing."""
 

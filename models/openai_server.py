@@ -17,12 +17,20 @@ from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
-from trajsmith.models.failures import MAX_MESSAGE_LENGTH, FailedAttempt, HttpErrorResponse, ResponseFormatUnsupported
+from trajsmith.models.failures import (
+    MAX_MESSAGE_LENGTH,
+    EncryptionUnsupported,
+    FailedAttempt,
+    HttpErrorResponse,
+    ResponseFormatUnsupported,
+)
 from trajsmith.models.model import ChatReply, ChatRequest
+from trajsmith.models.responses_api import build_responses_body, parse_response
 from trajsmith.models.serialization import build_request_body, parse_reply
 from trajsmith.models.settings import ModelSettings
 from trajsmith.records import (
     InputError,
+    JsonObject,
     ModelFaultKind,
     TrajsmithError,
     known_secrets,
@@ -38,6 +46,8 @@ if TYPE_CHECKING:
 NO_KEY = "none"
 CONNECT_SECONDS = 20.0
 CHECK_SECONDS = 30.0
+PATHS = {"chat_completions": "/chat/completions", "responses": "/responses"}
+"""API to where its requests go, below the address of a server."""
 LONGEST_REPLY = 16 << 20
 """Bytes of a response, unpacked; a model that writes its whole context again writes less."""
 KEEPALIVE_SECONDS = 30.0
@@ -55,6 +65,7 @@ class OpenAIProvider:
         self._secrets = tuple(dict.fromkeys((*own, *known_secrets())))
         self._escaped_secrets = tuple(json.dumps(secret, ensure_ascii=False)[1:-1] for secret in self._secrets)
         self._native = settings.structured != "prompt"
+        self._encrypted = True
         self._opened = False
 
     @cached_property
@@ -91,7 +102,7 @@ class OpenAIProvider:
     def _address(self) -> Any:
         from yarl import URL
 
-        return URL(f"{self.settings.base_url}/chat/completions")
+        return URL(f"{self.settings.base_url}{PATHS[self.settings.api]}")
 
     async def send(self, request: ChatRequest) -> ChatReply:
         if request.reply_schema is None or not self._native:
@@ -100,15 +111,26 @@ class OpenAIProvider:
             return await self._send(request, native=True)
         except ResponseFormatUnsupported as refused:
             if self.settings.structured == "native":
+                name = "text.format" if self.settings.api == "responses" else "response_format"
                 raise InputError(
-                    f"{self.where}: the server does not take response_format ({refused}); set structured: auto"
+                    f"{self.where}: the server does not take {name} ({refused}); set structured: auto"
                 ) from refused
             self._native = False
             return await self._send(request, native=False)
 
     async def _send(self, request: ChatRequest, native: bool) -> ChatReply:
-        body = orjson.dumps(build_request_body(request, self.settings, native))
-        return self.read_reply(await self._post(body, bool(request.tools), native))
+        encrypted = self._encrypted
+        try:
+            return self.read_reply(await self._post(request, native, encrypted))
+        except EncryptionUnsupported:
+            self._encrypted = False
+            return self.read_reply(await self._post(request, native, encrypted=False))
+
+    def build_body(self, request: ChatRequest, native: bool, encrypted: bool) -> JsonObject:
+        """Build the body of a request for the server's API."""
+        if self.settings.api == "responses":
+            return build_responses_body(request, self.settings, native, encrypted)
+        return build_request_body(request, self.settings, native)
 
     def read_reply(self, content: bytes) -> ChatReply:
         r"""Parse a response without keys that it repeats, also as escaped JSON (`\u003d`, `\/`): replies are published.
@@ -116,7 +138,8 @@ class OpenAIProvider:
         Raises:
             FailedAttempt: It is no reply.
         """
-        reply = parse_reply(self.hide_keys(content))
+        parse = parse_response if self.settings.api == "responses" else parse_reply
+        reply = parse(self.hide_keys(content))
         if b"\\" not in content:
             return reply
         text = reply.model_dump_json()
@@ -129,9 +152,10 @@ class OpenAIProvider:
             "utf-8", "surrogateescape"
         )
 
-    async def _post(self, body: bytes, asked_tools: bool, native: bool) -> bytes:
+    async def _post(self, request: ChatRequest, native: bool, encrypted: bool) -> bytes:
         from aiohttp import ClientError
 
+        body = orjson.dumps(self.build_body(request, native, encrypted))
         try:
             async with self._session.post(self._address, data=body) as answer:
                 content = await _read_body(answer)
@@ -142,7 +166,9 @@ class OpenAIProvider:
         refusal = self._refusal(answer.status, content.decode("utf-8", "replace"), answer.headers)
         if native and refusal.about_format():
             raise ResponseFormatUnsupported(to_one_line(refusal.message, MAX_MESSAGE_LENGTH)) from None
-        raise refusal.to_error(self.where, asked_tools)
+        if self.settings.api == "responses" and encrypted and request.tools and refusal.about_encryption():
+            raise EncryptionUnsupported from None
+        raise refusal.to_error(self.where, bool(request.tools))
 
     def lost(self, error: "APIConnectionError") -> FailedAttempt:
         """Return the failed attempt for a request without a response."""

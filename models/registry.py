@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -22,8 +23,17 @@ from trajsmith.models.settings import (
     RolesSettings,
     Sampling,
 )
+from trajsmith.models.tracing import describe_reply, describe_request, describe_texts
 from trajsmith.models.usage import UsageLedger
-from trajsmith.records import InputError, Message, ModelFault, ToolStyle, render_tools
+from trajsmith.records import (
+    InputError,
+    JsonObject,
+    Message,
+    ModelFault,
+    ToolStyle,
+    render_tools,
+    trace_operation,
+)
 
 CACHE, ANSWERS = "cache", "answers.sqlite"
 USAGE = "usage.jsonl"
@@ -51,16 +61,20 @@ class _SharedModel:
         )
         self._answers = answers
         self._ledger = ledger
-        self._fixed = orjson.dumps([entry, settings.provider, settings.model, settings.extra_body])
+        fixed = [entry, settings.provider, settings.model, settings.extra_body]
+        self._fixed = orjson.dumps([*fixed, settings.api] if settings.api == "responses" else fixed)
         self._flying: dict[bytes, asyncio.Task[ChatReply]] = {}
 
     def peek(self, request: ChatRequest) -> ChatReply | None:
-        content = request.model_dump_json(exclude={"purpose", "record"}).encode()
-        return self._answers.get(sha256(self._fixed + content).digest()[:20])
+        return self._answers.get(self._hash(request)[0])
+
+    def _hash(self, request: ChatRequest) -> tuple[bytes, int]:
+        """Return the key of a request in the cache, and its bytes."""
+        content = request.model_dump_json(exclude={"purpose", "record", "sent_back"}).encode()
+        return sha256(self._fixed + content).digest()[:20], len(content)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        content = request.model_dump_json(exclude={"purpose", "record"}).encode()
-        key = sha256(self._fixed + content).digest()[:20]
+        key, size = self._hash(request)
         known = self._answers.get(key)
         if known is not None:
             return known.model_copy(update={"cached": True})
@@ -68,21 +82,42 @@ class _SharedModel:
         if flying is not None:
             reply = await asyncio.shield(flying)
             return reply.model_copy(update={"cached": True, "usage": Usage()})
-        task = asyncio.create_task(self._ask(request, key, len(content)))
+        task = asyncio.create_task(self._ask(request, key, size))
         self._flying[key] = task
         task.add_done_callback(lambda done: self._finish_request(key, done))
         return await asyncio.shield(task)  # whoever asked may be cancelled; what is paid is kept
 
     async def _ask(self, request: ChatRequest, key: bytes, size: int) -> ChatReply:
         price, name = self.settings.price, self.settings.model
+        if self.settings.api == "responses":
+            request = request.model_copy(update={"sent_back": self._find_items(request)})
 
         def wasted(usage: Usage) -> None:
             self._ledger.pay(request, name, usage, price, size)
 
-        with self._ledger.reserve(size, request.max_tokens, price) as reserved:
-            reply = await self.retrying.send(request, reserved.tokens, wasted)
-            self._ledger.pay(request, name, reply.usage, price, size, key, reply)
+        describe, remote = partial(describe_request, request, self.settings), not self.settings.is_in_process
+        with trace_operation("chat", name, describe, remote) as span:
+            with self._ledger.reserve(size, request.max_tokens, price) as reserved:
+                reply = await self.retrying.send(request, reserved.tokens, wasted)
+                self._ledger.pay(request, name, reply.usage, price, size, key, reply)
+            if span is not None:
+                span.set(describe_reply(reply))
+                span.set(describe_texts(request, reply) if span.with_content else {})
         return reply
+
+    def _find_items(self, request: ChatRequest) -> dict[int, tuple[JsonObject, ...]]:
+        """Find what the server said in this turn, reasoning included, by the requests that it answered."""
+        items = {}
+        for number in range(len(request.messages) - 1, -1, -1):
+            message = request.messages[number]
+            if message.role == "user":
+                break
+            if message.role == "assistant" and message.tool_calls:
+                asked = request.model_copy(update={"messages": request.messages[:number]})
+                reply = self._answers.get(self._hash(asked)[0])
+                if reply is not None and reply.items and reply.message.tool_calls == message.tool_calls:
+                    items[number] = reply.items
+        return items
 
     def _finish_request(self, key: bytes, task: asyncio.Task[ChatReply]) -> None:
         self._flying.pop(key, None)

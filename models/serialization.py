@@ -1,12 +1,13 @@
-"""Serialization of requests and replies of OpenAI-compatible servers."""
+"""Serialization of requests and replies of OpenAI-compatible servers: chat completions."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from trajsmith.models.failures import FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, FinishReason, MalformedCall, Usage
-from trajsmith.models.settings import ModelSettings
+from trajsmith.models.settings import ModelSettings, Parameter
 from trajsmith.records import DEEPEST_JSON, FunctionCall, JsonObject, Message, ToolCall, is_too_deep
 
 JSON_WORDS = (
@@ -27,21 +28,18 @@ def build_request_body(request: ChatRequest, settings: ModelSettings, native: bo
     Args:
         native: Ask for a JSON reply by `response_format`; else by words at the end of the prompt.
     """
+    names = settings.wire_names
     messages = [serialize_message(message, settings.reasoning_key) for message in request.messages]
     body: JsonObject = {"model": settings.model, "messages": messages}
     if request.tools:
         body["tools"] = list(request.tools)
-        _set_parameter(body, settings, "tool_choice", request.tool_choice)
+        set_parameter(body, names, "tool_choice", request.tool_choice)
     if request.reply_schema is not None:
         if native:
-            body["response_format"] = _response_format(request)
+            body["response_format"] = {"type": "json_schema", "json_schema": describe_reply_schema(request)}
         else:
-            _append_schema_instruction(messages, request.reply_schema)
-    _set_parameter(body, settings, "temperature", request.temperature)
-    _set_parameter(body, settings, "top_p", request.top_p)
-    _set_parameter(body, settings, "max_tokens", request.max_tokens)
-    _set_parameter(body, settings, "seed", request.seed)
-    _set_parameter(body, settings, "stop", list(request.stop) or None)
+            append_schema_instruction(messages, request.reply_schema)
+    set_sampling(body, names, request)
     return body | settings.extra_body
 
 
@@ -73,36 +71,57 @@ def parse_reply(data: bytes) -> ChatReply:
     Raises:
         FailedAttempt: It is no JSON, has too many values, no choices or no message in them, or was filtered.
     """
-    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise FailedAttempt("bad_reply", f"more than {MOST_VALUES} values", retryable=True, reply=_text(data))
-    try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise FailedAttempt("bad_reply", f"the body is no JSON: {error}", retryable=True, reply=_text(data)) from error
-    if not isinstance(body, dict):
-        raise FailedAttempt("bad_reply", "the body is no JSON object", retryable=True, reply=_text(data))
+    body = decode_body(data)
     usage = parse_usage(body.get("usage"))
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         problem = "an error in place of an answer" if "error" in body else "no choices"
-        raise FailedAttempt("bad_reply", f"the reply has {problem}", retryable=True, reply=_text(data), usage=usage)
+        raise FailedAttempt("bad_reply", f"the reply has {problem}", retryable=True, reply=show_body(data), usage=usage)
     finish = str(choice.get("finish_reason") or "stop")
     refusal = message.get("refusal")
     if finish == "content_filter" or refusal:
         detail = str(refusal or "finish_reason content_filter")
-        raise FailedAttempt("content_filter", detail, retryable=False, reply=_text(data), usage=usage)
-    return _reply(message, finish, usage, str(body.get("model") or ""), data)
+        raise FailedAttempt("content_filter", detail, retryable=False, reply=show_body(data), usage=usage)
+    return build_reply(message, finish, usage, str(body.get("model") or ""), data)
 
 
-def _reply(message: JsonObject, finish: str, usage: Usage, model: str, data: bytes) -> ChatReply:
+def decode_body(data: bytes) -> JsonObject:
+    """Decode the JSON object of a response.
+
+    Raises:
+        FailedAttempt: It is no JSON, no object, or has too many values.
+    """
+    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise FailedAttempt("bad_reply", f"more than {MOST_VALUES} values", retryable=True, reply=show_body(data))
+    try:
+        body = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise FailedAttempt(
+            "bad_reply", f"the body is no JSON: {error}", retryable=True, reply=show_body(data)
+        ) from error
+    if not isinstance(body, dict):
+        raise FailedAttempt("bad_reply", "the body is no JSON object", retryable=True, reply=show_body(data))
+    return body
+
+
+def build_reply(message: JsonObject, finish: str, usage: Usage, model: str, data: bytes) -> ChatReply:
+    """Build the reply of a message of chat completions.
+
+    Args:
+        finish: Why it ended; "length" for a message that was cut.
+        data: The response, for the record of a failure.
+
+    Raises:
+        FailedAttempt: The message is empty.
+    """
     calls, malformed = parse_tool_calls(message.get("tool_calls"))
     text = _content(message.get("content"))
     if not (text.strip() or calls or malformed):
         cut = finish == "length"
         problem = "the answer was cut at max_tokens before its first word" if cut else "the answer is empty"
-        raise FailedAttempt("bad_reply", problem, retryable=not cut, reply=_text(data), usage=usage)
+        raise FailedAttempt("bad_reply", problem, retryable=not cut, reply=show_body(data), usage=usage)
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     ended: FinishReason = "length" if finish == "length" else "tool_calls" if calls or malformed else "stop"
     return ChatReply(
@@ -174,21 +193,31 @@ def _count(counts: Any, key: str) -> int:
     return min(value, MOST_TOKENS) if isinstance(value, int) and value > 0 else 0
 
 
-def _set_parameter(body: JsonObject, settings: ModelSettings, key: Any, value: Any) -> None:
-    name = settings.wire_names.get(key, key)
+def set_parameter(body: JsonObject, names: Mapping[Any, str | None], key: Parameter, value: Any) -> None:
+    """Set a parameter under the server's name for it; one that is None or has no name there is left out."""
+    name = names.get(key, key)
     if value is not None and name is not None:
         body[name] = value
 
 
-def _response_format(request: ChatRequest) -> JsonObject:
-    schema = {"name": request.schema_name or "reply", "schema": request.reply_schema, "strict": True}
-    return {"type": "json_schema", "json_schema": schema}
+def set_sampling(body: JsonObject, names: Mapping[Any, str | None], request: ChatRequest) -> None:
+    """Set the sampling parameters of a request."""
+    set_parameter(body, names, "temperature", request.temperature)
+    set_parameter(body, names, "top_p", request.top_p)
+    set_parameter(body, names, "max_tokens", request.max_tokens)
+    set_parameter(body, names, "seed", request.seed)
+    set_parameter(body, names, "stop", list(request.stop) or None)
 
 
-def _append_schema_instruction(messages: list[JsonObject], schema: JsonObject) -> None:
-    """The schema goes to the end of the prompt, so that its beginning stays shared with other requests."""
+def describe_reply_schema(request: ChatRequest) -> JsonObject:
+    """Describe the schema of a reply as both APIs want it."""
+    return {"name": request.schema_name or "reply", "schema": request.reply_schema, "strict": True}
+
+
+def append_schema_instruction(messages: list[JsonObject], schema: JsonObject) -> None:
+    """Ask for JSON in words, at the end of the prompt, so that its beginning stays shared with other requests."""
     words = JSON_WORDS + orjson.dumps(schema).decode()
-    if messages and messages[-1]["role"] == "user":
+    if messages and messages[-1].get("role") == "user":
         messages[-1]["content"] = f"{messages[-1]['content']}\n\n{words}"
     else:
         messages.append({"role": "user", "content": words})
@@ -201,5 +230,6 @@ def _content(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _text(data: bytes) -> str:
+def show_body(data: bytes) -> str:
+    """Return the beginning of a response as text."""
     return data[:4000].decode("utf-8", "replace")

@@ -3,10 +3,18 @@
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from trajsmith.records import FrozenModel, InputError, JsonObject, Registry, ToolStyle
 
@@ -72,6 +80,8 @@ class ModelSettings(Sampling):
     """Name that the server knows, or for a model in this process a folder or a name on the Hub."""
     base_url: str = HOSTED_URL
     """Address up to and including /v1."""
+    api: Literal["chat_completions", "responses"] = "chat_completions"
+    """API of the server: chat completions, or OpenAI's Responses API. For `openai` only."""
     key_env: str | None = None
     """Environment variable that holds the key; for OpenAI's own address OPENAI_API_KEY, elsewhere none."""
     concurrency: PositiveInt = 32
@@ -112,6 +122,18 @@ class ModelSettings(Sampling):
     """Ask the server before any work whether key, address, model and tools are right."""
     engine: JsonObject = {}
     """`vllm` only: arguments of its engine, for example {max_model_len: 16384}."""
+
+    @model_validator(mode="after")
+    def _check_api(self) -> Self:
+        if self.api != "responses":
+            return self
+        if self.provider != "openai":
+            raise ValueError(f"api: responses is for provider openai, not for {self.provider}")
+        if self.reasoning_key is not None:
+            raise ValueError("reasoning_key is for api: chat_completions; responses sends back reasoning by itself")
+        if self.wire_names.get("max_tokens") in ("max_tokens", "max_completion_tokens"):
+            raise ValueError("the Responses API calls it max_output_tokens: leave max_tokens out of wire_names")
+        return self
 
     @field_validator("key_env")
     @classmethod

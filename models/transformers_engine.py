@@ -1,7 +1,7 @@
 """Local model through Transformers (extra `train`): concurrent requests are answered in one batch of `generate`.
 
 Torch, Transformers and TRL are imported on first use. Text, reasoning and tool calls are parsed by the response
-template that TRL knows for the model's family.
+template of the tokenizer or the one that TRL knows for its chat template, else by the format of calls in it.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from trajsmith.models.call_formats import FORMATS, CallFormat, find_call_format, split_calls, split_reasoning
 from trajsmith.models.failures import FailedAttempt
 from trajsmith.models.json_grammar import (
     CLOSES,
@@ -321,19 +322,24 @@ def _first_line(error: Exception) -> str:
 def add_response_template(tokenizer: Any, name: str) -> Any:
     """Set the template by which replies are parsed, and padding on the left; one that is set already stays.
 
+    A tokenizer for whose chat template TRL knows none gets none where the format of calls in it is known.
+
     Raises:
-        InputError: TRL knows none for this chat template.
+        InputError: It is not known either.
     """
     from trl.chat_template_utils import add_response_schema
 
-    if "{% generation %}" not in tokenizer.chat_template:  # else saved by trajsmith, with its response template
+    own = "{% generation %}" in tokenizer.chat_template  # saved by trajsmith, with its response template
+    if not own and getattr(tokenizer, "response_template", None) is None:
         try:
             add_response_schema(tokenizer)
         except ValueError as error:
-            raise InputError(
-                f"{name}: TRL cannot read tool calls of this chat template; take a model of a family that it knows, "
-                "for example Qwen3, with its template unchanged"
-            ) from error
+            if find_call_format(tokenizer.get_chat_template(tools=[])) is None:
+                known = ", ".join(sorted(one.name for one in FORMATS))
+                raise InputError(
+                    f"{name}: neither TRL nor trajsmith can read tool calls of this chat template; take a model of a "
+                    f"family that it knows, for example Qwen3, or one that writes calls like {known}"
+                ) from error
     tokenizer.padding_side = "left"
     return tokenizer
 
@@ -344,29 +350,61 @@ def parse_generated_ids(tokenizer: Any, prefix: list[int], ids: list[int], tools
     Reasoning is kept: a template would show the model an empty block in its place, which it never wrote. Only a block
     that the model itself left empty is an empty text; TRL's parser leaves that key out.
     """
-    from trl.chat_template_utils import parse_response
-
     usage = Usage(requests=1, prompt_tokens=len(prefix), completion_tokens=len(ids))
     if not ids:
         return ChatReply(message=Message(role="assistant"), finish_reason="length", usage=usage)
-    # TRL before 1.16 does not read arguments by the tools' schemas, which only formats without types need.
-    known = {"tools": tools} if "tools" in signature(parse_response).parameters else {}
-    parsed, text = parse_response(tokenizer, ids, prefix=prefix, **known), tokenizer.decode(ids)
-    if text.lstrip().startswith(THINKS):
-        parsed.setdefault("reasoning_content", "")
-    message = build_message(parsed, len(prefix))
-    calls = len(message.tool_calls or ())
-    malformed: tuple[MalformedCall, ...] = ()
-    if text.count(OPENS) != calls or text.count(OPENS) != text.count(CLOSES):
-        error = "a tool call of the message cannot be read"
-        malformed = (MalformedCall(id=f"call_{len(prefix)}_{calls}", name="", text=text, error=error),)
     cut = ids[-1] not in (tokenizer.eos_token_id, tokenizer.pad_token_id)
+    text = tokenizer.decode(ids if cut else ids[:-1])
+    template = tokenizer.get_chat_template(tools=tools)
+    form = find_call_format(template)
+    if form is not None and getattr(tokenizer, "response_template", None) is None:
+        message, malformed = _read_by_format(text, form, tools, len(prefix))
+    else:
+        message, malformed = _read_by_template(tokenizer, prefix, ids, text, tools)
+        calls = len(message.tool_calls or ())
+        if _has_unread_calls(text, template, form, tools, calls):
+            error = "a tool call of the message cannot be read"
+            malformed = [MalformedCall(id=f"call_{len(prefix)}_{calls}", name="", text=text, error=error)]
     return ChatReply(
         message=message,
-        malformed=malformed,
-        finish_reason="length" if cut else "tool_calls" if calls or malformed else "stop",
+        malformed=tuple(malformed),
+        finish_reason="length" if cut else "tool_calls" if message.tool_calls or malformed else "stop",
         usage=usage,
     )
+
+
+def _read_by_format(
+    text: str, form: CallFormat, tools: list[JsonObject], number: int
+) -> tuple[Message, list[MalformedCall]]:
+    reasoning, rest = split_reasoning(text)
+    content, calls, malformed = split_calls(rest, form, tools, f"call_{number}")
+    thought = reasoning if rest != text else None
+    return Message(
+        role="assistant", content=content, reasoning_content=thought, tool_calls=tuple(calls) or None
+    ), malformed
+
+
+def _read_by_template(
+    tokenizer: Any, prefix: list[int], ids: list[int], text: str, tools: list[JsonObject]
+) -> tuple[Message, list[MalformedCall]]:
+    from trl.chat_template_utils import parse_response
+
+    # TRL before 1.16 does not read arguments by the tools' schemas, which only formats without types need.
+    known = {"tools": tools} if "tools" in signature(parse_response).parameters else {}
+    parsed = parse_response(tokenizer, ids, prefix=prefix, **known)
+    if text.lstrip().startswith(THINKS):
+        parsed.setdefault("reasoning_content", "")
+    return build_message(parsed, len(prefix)), []
+
+
+def _has_unread_calls(text: str, template: str, form: CallFormat | None, tools: list[JsonObject], calls: int) -> bool:
+    """Return True if a message has other calls than the parser found, which gives up a message at one that is wrong."""
+    if OPENS in template:
+        return text.count(OPENS) != calls or text.count(OPENS) != text.count(CLOSES)
+    if form is None:
+        return False
+    _, readable, broken = split_calls(text, form, tools)
+    return bool(broken) or len(readable) != calls
 
 
 def build_message(parsed: JsonObject, number: int) -> Message:

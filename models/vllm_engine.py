@@ -1,27 +1,24 @@
 """vLLM in this process (extra `vllm`): a model on this machine's GPU, without a server.
 
-The chat template is the model's own. Tool calls are read in the form of Hermes and Qwen (`<tool_call>` with JSON) and
-reasoning in `<think>`; for families that write them otherwise, `vllm serve` and provider openai know the form.
+The chat template is the model's own. Tool calls are read in the format that it has them written in
+(`trajsmith.models.call_formats`) and reasoning in `<think>`; other formats need `vllm serve` and provider openai.
 Written for vLLM 0.31 and later.
 """
 
 import asyncio
-import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from trajsmith.models.call_formats import FORMATS, CallFormat, find_call_format, split_calls, split_reasoning
 from trajsmith.models.failures import MAX_MESSAGE_LENGTH, FailedAttempt
-from trajsmith.models.model import ChatReply, ChatRequest, FinishReason, MalformedCall, Usage
-from trajsmith.models.serialization import JSON_WORDS, parse_tool_call
+from trajsmith.models.model import ChatReply, ChatRequest, FinishReason, Usage
+from trajsmith.models.serialization import JSON_WORDS
 from trajsmith.models.settings import PROVIDERS, ModelSettings
-from trajsmith.records import InputError, JsonObject, Message, RunError, ToolCall, install_command, to_one_line
-
-_CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_THINKING = re.compile(r"\A\s*+(?:<think>)?(.*?)</think>\s*", re.DOTALL)
+from trajsmith.records import InputError, JsonObject, Message, RunError, install_command, to_one_line
 
 
 class VllmProvider:
@@ -31,7 +28,7 @@ class VllmProvider:
         self.settings = settings
         self.where = f"models.{entry} ({settings.model} in vLLM)"
         self._engine: Any = None
-        self._render: Callable[..., list[int]] | None = None
+        self._tokenizer: Any = None
         self._most = 0
         self._start = asyncio.Lock()
         self._numbers = count()
@@ -41,11 +38,12 @@ class VllmProvider:
         async with self._start:
             if self._engine is None:
                 await self._open()
+        form = self._find_format(request.tools)
         prompt = self._prompt(request)
         if len(prompt) >= self._most:
             reason = f"the prompt has {len(prompt)} tokens and the model takes {self._most}"
             raise FailedAttempt("context_overflow", reason, retryable=False)
-        return self._reply(await self._generate(request, prompt), len(prompt), bool(request.tools))
+        return self._reply(await self._generate(request, prompt), len(prompt), form, request.tools)
 
     async def check(self) -> bool:
         """That vLLM is installed was seen; only its start shows the rest."""
@@ -69,18 +67,16 @@ class VllmProvider:
         tokenizer = engine.get_tokenizer()
         if asyncio.iscoroutine(tokenizer):  # a coroutine in some versions
             tokenizer = await tokenizer
-        self._render = tokenizer.apply_chat_template
+        self._tokenizer = tokenizer
         self._most = engine.model_config.max_model_len
         self._engine = engine
 
     def _prompt(self, request: ChatRequest) -> list[int]:
         """Token ids of the prompt in the model's own template."""
-        if self._render is None:
-            raise ValueError("the engine has not been started")
         messages = [build_template_message(message) for message in request.messages]
         if request.reply_schema is not None and self.settings.structured == "prompt":
             messages.append({"role": "user", "content": JSON_WORDS + orjson.dumps(request.reply_schema).decode()})
-        return self._render(
+        ids: list[int] = self._tokenizer.apply_chat_template(
             messages,
             tools=list(request.tools) or None,
             add_generation_prompt=True,
@@ -88,6 +84,24 @@ class VllmProvider:
             return_dict=False,
             **self.settings.extra_body,
         )
+        return ids
+
+    def _find_format(self, tools: Sequence[JsonObject]) -> CallFormat | None:
+        """Find how the model writes calls; None where it is shown no tools.
+
+        Raises:
+            InputError: It is not known here.
+        """
+        if not tools:
+            return None
+        form = find_call_format(self._tokenizer.get_chat_template(tools=list(tools)))
+        if form is None:
+            known = ", ".join(sorted(one.name for one in FORMATS))
+            raise InputError(
+                f"{self.where}: its chat template has tool calls written in a format that is not known here ({known}); "
+                "start it with vllm serve, and set provider: openai"
+            )
+        return form
 
     async def _generate(self, request: ChatRequest, prompt: list[int]) -> Any:
         from vllm import TokensPrompt
@@ -122,13 +136,17 @@ class VllmProvider:
         for name, value in (("temperature", request.temperature), ("top_p", request.top_p), ("seed", request.seed)):
             if value is not None:
                 parameters[name] = value
+        if request.tools:
+            parameters["skip_special_tokens"] = False  # in some formats calls begin with them
         if request.stop:
             parameters["stop"] = list(request.stop)
         if request.reply_schema is not None and self.settings.structured != "prompt":
             parameters["structured_outputs"] = StructuredOutputsParams(json=request.reply_schema)
         return SamplingParams(**parameters)
 
-    def _reply(self, output: Any, prompt_tokens: int, tools: bool) -> ChatReply:
+    def _reply(
+        self, output: Any, prompt_tokens: int, form: CallFormat | None, tools: Sequence[JsonObject]
+    ) -> ChatReply:
         completion = output.outputs[0]
         usage = Usage(
             requests=1,
@@ -137,7 +155,7 @@ class VllmProvider:
             completion_tokens=len(completion.token_ids),
         )
         reasoning, text = split_reasoning(completion.text)
-        text, calls, malformed = split_calls(text) if tools else (text.strip(), [], [])
+        text, calls, malformed = split_calls(text, form, tools) if form else (text.strip(), [], [])
         if not (text or calls or malformed):
             cut = completion.finish_reason == "length"
             raise FailedAttempt(
@@ -167,32 +185,6 @@ def require_vllm(where: str) -> None:
 def build_template_message(message: Message) -> JsonObject:
     """A message as chat templates of current models want it: arguments stay objects."""
     return message.model_dump(mode="json", exclude_none=True)
-
-
-def split_reasoning(text: str) -> tuple[str, str]:
-    """Reasoning and the rest. The opening mark often stands in the prompt already, so that only the end is written."""
-    match = _THINKING.match(text)
-    return (match.group(1).strip(), text[match.end() :]) if match else ("", text)
-
-
-def split_calls(text: str) -> tuple[str, list[ToolCall], list[MalformedCall]]:
-    """Text without the calls, and the calls; one that was cut off is malformed."""
-    calls: list[ToolCall] = []
-    malformed: list[MalformedCall] = []
-    for number, match in enumerate(_CALL.finditer(text)):
-        identity, written = f"call_{number}", match.group(1)
-        try:
-            parsed = orjson.loads(written)
-        except orjson.JSONDecodeError as error:
-            malformed.append(MalformedCall(id=identity, name="", text=written, error=f"the call is no JSON: {error}"))
-            continue
-        row = parsed if isinstance(parsed, dict) else {}
-        call = parse_tool_call(identity, row.get("name"), row.get("arguments"))
-        if isinstance(call, ToolCall):
-            calls.append(call)
-        else:
-            malformed.append(call)
-    return _CALL.sub("", text).strip(), calls, malformed
 
 
 @PROVIDERS.register("vllm")

@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from trajsmith.records.tool import Actor, ConfirmationRule, ToolAnnotations, ToolSpec, check_confirmation_rule
     from trajsmith.records.tool_rendering import ToolStyle, render_tools
     from trajsmith.records.traces import TraceCall, TraceDialogue, TraceTask
+    from trajsmith.records.tracing import SpanAttributes, trace_operation
     from trajsmith.records.trajectory import CallEvent, InjectedFault, RepairOrigin, Trajectory, TurnSpan
     from trajsmith.records.verdict import (
         CheckOutcome,
@@ -168,6 +169,7 @@ _NAMES = {
     "tool": "Actor ConfirmationRule ToolAnnotations ToolSpec check_confirmation_rule",
     "tool_rendering": "ToolStyle render_tools",
     "traces": "TraceCall TraceDialogue TraceTask",
+    "tracing": "SpanAttributes trace_operation",
     "trajectory": "CallEvent InjectedFault RepairOrigin Trajectory TurnSpan",
     "verdict": "CheckOutcome JudgeOpinion Outcome PrunedCall StepLabel TurnVerdict Verdict",
     "views": "read_view",
@@ -253,6 +255,7 @@ __all__ = [
     "SolverAttempt",
     "SourcePath",
     "SourceReference",
+    "SpanAttributes",
     "StageSummary",
     "StateCheck",
     "StepJournal",
@@ -326,6 +329,7 @@ __all__ = [
     "suggest_names",
     "template_environment",
     "to_one_line",
+    "trace_operation",
     "truncate_text",
     "walk_tree",
     "write_whole_file",

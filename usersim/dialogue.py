@@ -18,9 +18,12 @@ from trajsmith.records import (
     JsonObject,
     Message,
     ModelFault,
+    SpanAttributes,
     Task,
     Trajectory,
     TurnSpan,
+    canonical_json,
+    trace_operation,
 )
 from trajsmith.records.trajectory import MALFORMED, NOT_SHOWN, StopReason
 from trajsmith.usersim.call_resolution import ToolAccess
@@ -132,6 +135,23 @@ class Dialogue:
 
     async def play(self) -> Trajectory:
         """Play all turns. A fault of the environment or of a model ends the play and is kept in the record."""
+        with trace_operation("invoke_agent", self.agent.name, self._describe) as span:
+            trajectory = await self._play()
+            if span is not None:
+                span.set({"trajsmith.stop_reason": trajectory.stop_reason})
+                if trajectory.fault:
+                    span.fail(trajectory.fault)
+        return trajectory
+
+    def _describe(self) -> SpanAttributes:
+        return {
+            "gen_ai.provider.name": "trajsmith",
+            "gen_ai.agent.name": self.agent.name,
+            "gen_ai.conversation.id": f"{self.task.id}/{self.candidate}",
+            "trajsmith.environment": self.spec.name,
+        }
+
+    async def _play(self) -> Trajectory:
         stop: StopReason = "user_stop"
         fault = ""
         try:
@@ -215,7 +235,7 @@ class Dialogue:
         calls = act.message.tool_calls or ()
         for call, goal in zip(calls, self.access.resolve_message(calls, act.malformed), strict=True):
             if goal.result is None:
-                result = await self._call("assistant", goal.tool, goal.arguments, where)
+                result = await self._call("assistant", goal.tool, goal.arguments, where, call.id)
             else:
                 result = goal.result
                 self._note("assistant", goal.tool, goal.arguments, result, where, goal.error)
@@ -227,8 +247,25 @@ class Dialogue:
         self.agent.observe(tools, results, by_user=False)
         return all(event.error in (MALFORMED, NOT_SHOWN, "unknown_tool") for event in self.events[-len(results) :])
 
-    async def _call(self, actor: Actor, tool: str, arguments: JsonObject, where: int) -> ToolResult:
-        result = await self.session.call(tool, arguments, actor)
+    async def _call(
+        self, actor: Actor, tool: str, arguments: JsonObject, where: int, identity: str | None = None
+    ) -> ToolResult:
+        def describe() -> SpanAttributes:
+            return {
+                "gen_ai.tool.name": tool,
+                "gen_ai.tool.type": "function",
+                "gen_ai.tool.call.id": identity,
+                "trajsmith.actor": actor,
+            }
+
+        with trace_operation("execute_tool", tool, describe) as span:
+            result = await self.session.call(tool, arguments, actor)
+            if span is not None:
+                if result.error is not None:
+                    span.fail(result.error)
+                if span.with_content:
+                    written = canonical_json(arguments).decode()
+                    span.set({"gen_ai.tool.call.arguments": written, "gen_ai.tool.call.result": result.text})
         effect: Any = None
         hashed = await self.session.state_hash()
         if hashed != self.before[0]:

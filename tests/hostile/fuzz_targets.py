@@ -141,6 +141,27 @@ def model_reply(data: bytes) -> None:
 
 
 @target(
+    b'{"status":"completed","output":[{"type":"reasoning","encrypted_content":"x","summary":[{"text":"a"}]},'
+    b'{"type":"message","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":1}}',
+    b'{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"function_call",'
+    b'"call_id":"c","name":"f","arguments":"{}"}]}',
+    b'{"status":"failed","error":{"code":"server_error","message":"no"}}',
+)
+def model_response(data: bytes) -> None:
+    """The body of a response of the Responses API."""
+    from trajsmith.models.failures import FailedAttempt
+    from trajsmith.models.responses_api import parse_response, serialize_items
+
+    try:
+        reply = parse_response(data)
+    except FailedAttempt as failed:
+        str(failed)
+        return
+    orjson.dumps(serialize_items(reply.message))
+    reply.model_dump_json()
+
+
+@target(
     b'{"error": {"message": "no such model", "code": "model_not_found", "type": null}}', b"<html>bad gateway</html>",
     b'{"detail": [{"msg": "maximum context length is 5"}]}',
 )  # fmt: skip
@@ -159,13 +180,17 @@ def model_error(data: bytes) -> None:
 @target(
     b'<think>so</think>yes <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call> {"score": 1, "reason": "x"}',
     b'```json\n{"score": 0.5, "reason": ""}\n```', b"[1, {}]",
+    b"<tool_call>f\n<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>",
+    b"<tool_call><function=f><parameter=a>\n1\n</parameter></function></tool_call>",
+    b'[TOOL_CALLS][{"name": "f", "arguments": {}}]', b'[TOOL_CALLS]f[ARGS]{"a": 1}', b'{"name": "f", "parameters": {}}',
+    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{}\n```<｜tool▁call▁end｜>".encode(),
 )  # fmt: skip
 def model_text(data: bytes) -> None:
-    """What a model wrote: reasoning, calls, an object."""
+    """What a model wrote: reasoning, calls in every format, an object."""
     from pydantic import BaseModel
 
+    from trajsmith.models.call_formats import FORMATS, split_calls, split_reasoning
     from trajsmith.models.structured import parse_answer
-    from trajsmith.models.vllm_engine import split_calls, split_reasoning
     from trajsmith.records.chat_tokens import find_chat_token
 
     class Answer(BaseModel):
@@ -174,9 +199,11 @@ def model_text(data: bytes) -> None:
 
     text = data.decode("utf-8", "replace")
     _, rest = split_reasoning(text)
-    _, calls, malformed = split_calls(rest)
-    for call in (*calls, *malformed):
-        call.model_dump_json()
+    tool = {"function": {"name": "f", "parameters": {"properties": {"a": {"type": ["integer", "null"]}}}}}
+    for form in FORMATS:
+        _, calls, malformed = split_calls(rest, form, [tool])
+        for call in (*calls, *malformed):
+            call.model_dump_json()
     find_chat_token(text)
     try:
         parse_answer(rest, Answer)

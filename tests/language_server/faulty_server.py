@@ -2,9 +2,10 @@
 
     python faulty_server.py '{"faults": {"rate_limit": 0.1}, "script": "path/to/roles.py", "latency": 0.05}'
 
-The first line on standard output is its address. What it says comes from the script's `answer(request) -> message`
-(`canned.py` beside this file if none is given). Whether a request fails is drawn from the seed, its content and how
-often it came, so that the order of requests does not matter. GET /stats counts; POST /settings changes settings.
+It has chat completions and the Responses API. The first line on standard output is its address. What it says comes
+from the script's `answer(request) -> message` (`canned.py` beside this file if none is given). Whether a request fails
+is drawn from the seed, its content and how often it came, so that the order of requests does not matter. GET /stats
+counts; POST /settings changes settings.
 
 Written on bare sockets, because a web framework would not let a reply be cut in the middle.
 """
@@ -20,6 +21,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+
+from responses_form import ENCRYPTED, Refused, build_response, read_request
 
 HERE = Path(__file__).parent
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -46,7 +49,8 @@ class Settings:
     key: str = ""
     """Key that requests must bring; none is asked for if empty."""
     refuses: tuple = ()
-    """What it does not support: "tools", "response_format", "models"; "batch_name": telling how a batch is called."""
+    """What it does not support: "tools", "response_format", "encryption", "models"; "batch_name": telling how a
+    batch is called."""
     port: int = 0
     batch_seconds: float = 0.0
     """Time that a batch takes."""
@@ -116,20 +120,21 @@ class Server:
                 return 200, {}, {"object": "list", "data": [{"id": self.settings.model, "object": "model"}]}, ""
             if path.startswith(("/files", "/batches")):
                 return await self.batches.respond(method, path, headers, body)
-            if path == "/chat/completions" and method == "POST":
-                return await self._chat(body)
+            if path in ("/chat/completions", "/responses") and method == "POST":
+                return await self._chat(path, body)
             raise Failed(404, None, f"no route {path}")
         except Failed as failed:
             return failed.status, failed.headers, failed.body, ""
         except Exception as error:  # noqa: BLE001 - the script's own fault: who asked would wait for the time limit
             return 500, {}, {"error": {"message": f"the script failed: {error!r}", "code": None}}, ""
 
-    async def _chat(self, body):
+    async def _chat(self, path, body):
         self.counts["chat"] += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            request = json.loads(body)
+            asked = json.loads(body)
+            request = self._read(asked) if path == "/responses" else asked
             self._check_request(request)
             key = hashlib.sha256(body).hexdigest()[:24]
             self.came[key] += 1
@@ -138,9 +143,26 @@ class Server:
             fault = self._fault(key, request)
             if self.settings.latency:
                 await asyncio.sleep(self.settings.latency)
-            return await self._reply(request, fault, key)
+            made = await self._reply(request, fault, key)
+            if made is None or path != "/responses":
+                return made
+            status, headers, reply, fault = made
+            return status, headers, build_response(asked, request["messages"], reply), fault
         finally:
             self.in_flight -= 1
+
+    def _read(self, asked):
+        """The request of the Responses API as one of chat completions."""
+        try:
+            request, reasoning = read_request(asked)
+        except Refused as refused:
+            raise Failed(400, None, str(refused)) from refused
+        if "response_format" in request and "response_format" in self.settings.refuses:
+            raise Failed(400, None, "Unsupported parameter: 'text.format' is not supported with this model.")
+        if ENCRYPTED in asked.get("include", []) and "encryption" in self.settings.refuses:
+            raise Failed(400, None, "Encrypted content is not supported with this model.")
+        self.counts["reasoning"] += reasoning
+        return request
 
     async def _reply(self, request, fault, key):
         message = self.script(request)
@@ -341,7 +363,9 @@ class Batches:
 
     async def _answer(self, row):
         try:
-            status, _, body, _ = await self.server._chat(json.dumps(row["body"]).encode())
+            status, _, body, _ = await self.server._chat(
+                row["url"].removeprefix("/v1"), json.dumps(row["body"]).encode()
+            )
         except Failed as failed:
             status, body = failed.status, failed.body
         return {"custom_id": row["custom_id"], "response": {"status_code": status, "body": body}, "error": None}

@@ -8,7 +8,7 @@ from chatting import request
 
 from trajsmith.models import ModelSettings, function_tool
 from trajsmith.models.failures import FailedAttempt
-from trajsmith.models.vllm_engine import VllmProvider, split_calls, split_reasoning
+from trajsmith.models.vllm_engine import VllmProvider
 from trajsmith.records import InputError, RunError
 
 TOOL = function_tool("look_up", "Look up a word.", {"type": "object"})
@@ -30,6 +30,7 @@ class Engine:
     """Stands for vLLM's AsyncLLM."""
 
     model_config = SimpleNamespace(max_model_len=100)
+    template = "<tool_call>"
 
     def __init__(self, arguments):
         self.arguments = arguments
@@ -46,7 +47,8 @@ class Engine:
         return cls.last
 
     def get_tokenizer(self):
-        return SimpleNamespace(apply_chat_template=self.render)
+        template = self.template
+        return SimpleNamespace(apply_chat_template=self.render, get_chat_template=lambda tools: template)
 
     def render(self, messages, tools, **more):
         self.rendered = {"messages": messages, "tools": tools, **more}
@@ -104,7 +106,7 @@ async def test_a_request_goes_through_the_models_own_template(vllm):
     ((prompt, parameters, _),) = engine.asked
     assert prompt == {"prompt_token_ids": [1] * 20}
     wanted = {"max_tokens": 80, "output_kind": "final", "temperature": 0.5, "seed": 3, "stop": ["end"]}
-    assert vars(parameters) == wanted
+    assert vars(parameters) == {**wanted, "skip_special_tokens": False}
     assert reply.message.content == "hello"
     assert (reply.usage.prompt_tokens, reply.usage.cached_tokens, reply.usage.completion_tokens) == (20, 16, 3)
     await served.close()
@@ -178,18 +180,18 @@ def test_without_vllm_the_line_says_what_to_install(monkeypatch):
         model()
 
 
-@pytest.mark.parametrize(
-    ("text", "reasoning", "rest"),
-    [
-        ("<think>\na\n</think>\n\nb", "a", "b"),
-        ("a</think>b", "a", "b"),
-        ("<think>\n\n</think>\n\nb", "", "b"),
-        ("just text", "", "just text"),
-    ],
-)
-def test_reasoning_is_split_off(text, reasoning, rest):
-    assert split_reasoning(text) == (reasoning, rest)
+async def test_calls_are_read_as_the_models_own_template_has_them_written(vllm, monkeypatch):
+    monkeypatch.setattr(Engine, "template", "[TOOL_CALLS]")
+    served = model()
+    await served.send(request("start"))
+    Engine.last.says = '[TOOL_CALLS]look_up[ARGS]{"word": "tree"}'
+    (call,) = (await served.send(request("hi", tools=(TOOL,)))).message.tool_calls
+    assert (call.function.name, call.function.arguments) == ("look_up", {"word": "tree"})
 
 
-def test_text_without_calls_stays():
-    assert split_calls(" a < b ") == ("a < b", [], [])
+async def test_a_template_whose_calls_cannot_be_read_is_refused_where_there_are_tools(vllm, monkeypatch):
+    monkeypatch.setattr(Engine, "template", "<|channel|>commentary")
+    served = model()
+    assert (await served.send(request("hi"))).message.content == "hello"
+    with pytest.raises(InputError, match=r"a format that is not known here \(deepseek, .*start it with vllm serve"):
+        await served.send(request("hi", tools=(TOOL,)))

@@ -41,6 +41,7 @@ def answer(request):
 """
 
 
+@pytest.mark.usefixtures("api")
 async def test_a_good_answer_becomes_an_object(language_server, tmp_path):
     async with board(tmp_path, language_server.url) as models:
         order = await complete_structured(
@@ -49,6 +50,7 @@ async def test_a_good_answer_becomes_an_object(language_server, tmp_path):
     assert order == Order(**GOOD)
 
 
+@pytest.mark.usefixtures("api")
 @pytest.mark.parametrize(
     ("refuses", "structured", "native"),
     [((), "auto", True), ((), "native", True), ((), "prompt", False), (("response_format",), "auto", False)],
@@ -74,13 +76,15 @@ async def test_the_schema_reaches_the_model(tmp_path, refuses, structured, nativ
     assert requests == (3 if refuses else 2)  # a refusal is remembered
 
 
+@pytest.mark.usefixtures("api")
 async def test_a_server_that_must_take_the_format_and_does_not_is_named(tmp_path):
     with RunningServer(refuses=("response_format",)) as server:
         async with board(tmp_path, server.url, structured="native") as models:
-            with pytest.raises(InputError, match=r"does not take response_format .*structured: auto"):
+            with pytest.raises(InputError, match=r"does not take (response_|text\.)format .*structured: auto"):
                 await complete_structured(models.role_model("writer"), request("x"), Order)
 
 
+@pytest.mark.usefixtures("api")
 async def test_a_wrong_answer_goes_back_with_its_fault(tmp_path):
     (tmp_path / "mends.py").write_text(f"""
 import json
@@ -98,6 +102,7 @@ def answer(request):
         assert server.stats()["requests"] == 2
 
 
+@pytest.mark.usefixtures("api")
 @pytest.mark.parametrize("rounds", [0, 2])
 async def test_what_stays_wrong_is_a_fault_with_the_reply(tmp_path, rounds):
     with RunningServer(faults={"bad_schema": 1.0}) as server:

@@ -15,9 +15,9 @@ SMALL = ("sample.count=4", "sample.length=[3, 4]", 'environments=[{"library": "b
 QUICK = {"first_wait": 0.01, "longest_wait": 0.1, "timeout": 5, "deadline": 30, "key_env": "SPOKEN_KEY"}
 
 
-def settings(url, models):
+def settings(url, models, **more):
     """The overrides that point all models of a file at one server."""
-    ours = {"base_url": url, "model": "test-model", "provider": "openai", **QUICK}
+    ours = {"base_url": url, "model": "test-model", "provider": "openai", **QUICK, **more}
     found = [f"models.{model}.{name}={value}" for model in models for name, value in ours.items()]
     return [part for override in (*SMALL, *found) for part in ("--set", override)]
 
@@ -31,11 +31,18 @@ def server(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "models"), [("openai", ("teacher", "helper")), ("vllm", ("qwen",))], ids=["openai", "vllm"]
+    ("name", "models", "api"),
+    [
+        ("openai", ("teacher", "helper"), "chat_completions"),
+        ("openai", ("teacher", "helper"), "responses"),
+        ("vllm", ("qwen",), "chat_completions"),
+    ],
+    ids=["openai", "openai-responses", "vllm"],
 )
-def test_the_whole_line_runs_with_every_role_played_by_a_model(trajsmith, server, tmp_path, name, models):
+def test_the_whole_line_runs_with_every_role_played_by_a_model(trajsmith, server, tmp_path, name, models, api):
     run = tmp_path / "run"
-    command = ("run", CONFIGS / f"{name}.yaml", "--run", run, *settings(server.url, models))
+    command = ("run", CONFIGS / f"{name}.yaml", "--run", run)
+    command += tuple(settings(server.url, models, api=api, wire_names={}, seed=1))
     dry = trajsmith(*command, "--dry-run")
     assert (dry.code, run.exists()) == (0, False), dry.err
     assert all(role in dry.out for role in ("refine", "classify", "writer", "user", "agent", "judge", "budget:"))
@@ -49,7 +56,18 @@ def test_the_whole_line_runs_with_every_role_played_by_a_model(trajsmith, server
     assert kept["accepted"] == kept["exported"] >= 1
     asked = {json.loads(line)["purpose"] for line in (run / "usage.jsonl").read_bytes().splitlines()}
     assert {"refine.graph.edges", "classify.graph.parameters", "writer.write", "agent"} <= asked
-    assert sum(server.stats()["faults"].values()) > 0
+    stats = server.stats()
+    assert sum(stats["faults"].values()) > 0
+    other, ours = (
+        ("/responses", "/chat/completions") if api == "chat_completions" else ("/chat/completions", "/responses")
+    )
+    assert stats["paths"][ours] == stats["requests"] and other not in stats["paths"]
+    if api == "responses":
+        assert stats["paths"]["reasoning"] > 0
+        drops = [
+            line for file in run.glob("ledger/*") for line in file.read_text().splitlines() if "bad_request" in line
+        ]
+        assert not drops and b'"bad_request"' not in (run / "trajectories.jsonl").read_bytes()
 
 
 def test_a_server_that_goes_away_while_the_graph_is_made_is_one_line_that_says_how_to_go_on(

@@ -70,7 +70,7 @@ OF_ROLES = ("models", "roles", "prompts")
 """Settings that touch the stages of the roles which they concern."""
 SPEAKING = frozenset({
     "provider", "model", "temperature", "top_p", "max_tokens", "seed", "extra_body", "wire_names", "reasoning_key",
-    "tools",
+    "tools", "api",
 })  # fmt: skip
 """Settings of a model that can change what it says; address, limits and prices do not."""
 STAGES = ("graph", *ORDER)

@@ -1,0 +1,197 @@
+"""Tool calls in the text of a model in this process: one format for each way in which families write them.
+
+The format is that of the model's own chat template. Servers of models know these formats themselves.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import orjson
+
+from trajsmith.models.model import MalformedCall
+from trajsmith.models.serialization import parse_tool_call
+from trajsmith.records import JsonObject, ToolCall
+
+NamedArguments: TypeAlias = tuple[Any, Any]
+"""Name and arguments of a call as they were written; what is no text and no object is malformed."""
+ARGUMENT_KEYS = ("arguments", "parameters")
+
+_THINKING = re.compile(r"\A\s*+(?:<think>)?(.*?)</think>\s*", re.DOTALL)
+_XML_PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_XML_ARGUMENT = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
+_MISTRAL_CALL = re.compile(r"([^\s\[{]+)(?:\[CALL_ID\][^\[{]*)?(?:\[ARGS\])?\s*(\{.*)", re.DOTALL)
+_DEEPSEEK_CALL = re.compile(
+    r"(?:function)?<｜tool▁sep｜>(\S+)\s*```json(.*?)```"
+    r"|(\S+?)<｜tool▁sep｜>(.*)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class CallFormat:
+    """One way of writing tool calls."""
+
+    name: str
+    marks: tuple[str, ...]
+    """Texts in a chat template that has calls written so."""
+    region: re.Pattern[str]
+    """What holds calls in a message, whole or cut off; its first group is what is read."""
+    read: Callable[[str], list[NamedArguments]]
+    """Reads the calls of a region. Raises ValueError where there are none."""
+    untyped: bool = False
+    """Arguments are texts whose types only the tools' schemas tell."""
+
+
+def _read_json_call(text: str) -> list[NamedArguments]:
+    return [_split_object(orjson.loads(text))]
+
+
+def _read_json_list(text: str) -> list[NamedArguments]:
+    """Read calls of Mistral: a list of objects, or a name with its arguments behind it."""
+    if text.startswith("["):
+        return [_split_object(row) for row in orjson.loads(text)]
+    match = _MISTRAL_CALL.fullmatch(text)
+    if match is None:
+        raise ValueError("there is no name with arguments")
+    return [(match[1], match[2])]
+
+
+def _read_json_sequence(text: str) -> list[NamedArguments]:
+    """Read calls of Llama: objects with semicolons between them."""
+    return [_split_object(orjson.loads(part)) for part in re.split(r"(?<=\})\s*;\s*(?=\{)", text)]
+
+
+def _read_function(text: str) -> list[NamedArguments]:
+    match = _FUNCTION.fullmatch(text)
+    if match is None:
+        raise ValueError("there is no whole <function=...>")
+    return [(match[1].strip(), dict(_XML_PARAMETER.findall(match[2])))]
+
+
+def _read_keys_and_values(text: str) -> list[NamedArguments]:
+    name, mark, rest = text.partition("<arg_key>")
+    pairs = _XML_ARGUMENT.findall(mark + rest)
+    if len(pairs) != text.count("<arg_key>"):
+        raise ValueError("an argument is not whole")
+    return [(name.strip(), dict(pairs))]
+
+
+def _read_deepseek(text: str) -> list[NamedArguments]:
+    match = _DEEPSEEK_CALL.fullmatch(text)
+    if match is None:
+        raise ValueError("there is no name with arguments")
+    return [(match[1], match[2]) if match[1] else (match[3], match[4])]
+
+
+def _split_object(row: Any) -> NamedArguments:
+    if not isinstance(row, dict):
+        raise ValueError("it is no object")
+    return row.get("name"), next((row[key] for key in ARGUMENT_KEYS if key in row), None)
+
+
+_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+FORMATS = (
+    CallFormat("glm", ("<arg_key>",), _TAGGED, _read_keys_and_values, untyped=True),
+    CallFormat("qwen3_coder", ("<function=",), _TAGGED, _read_function, untyped=True),
+    CallFormat(
+        "deepseek",
+        ("<｜tool▁call▁begin｜>",),
+        re.compile(
+            r"(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>(.*?)(?:<｜tool▁call▁end｜>|\Z)(?:\s*<｜tool▁calls▁end｜>)?",
+            re.DOTALL,
+        ),
+        _read_deepseek,
+    ),
+    CallFormat(
+        "mistral",
+        ("[TOOL_CALLS]",),
+        re.compile(r"\[TOOL_CALLS\](.*?)(?=\[TOOL_CALLS\]|\Z)", re.DOTALL),
+        _read_json_list,
+    ),
+    CallFormat("hermes", ("<tool_call>",), _TAGGED, _read_json_call),
+    CallFormat(
+        "llama3_json",
+        ("<|start_header_id|>", '"parameters"'),
+        re.compile(r'\A\s*(?:<\|python_tag\|>\s*)?(\{\s*"name"\s*:.*)', re.DOTALL),
+        _read_json_sequence,
+    ),
+)
+"""All formats; a chat template has the first whose marks stand in it."""
+
+
+def find_call_format(chat_template: str) -> CallFormat | None:
+    """Return the format in which a chat template has calls written; None if it is not known here."""
+    return next((one for one in FORMATS if all(mark in chat_template for mark in one.marks)), None)
+
+
+def split_reasoning(text: str) -> tuple[str, str]:
+    """Reasoning and the rest. The opening mark often stands in the prompt already, so that only the end is written."""
+    match = _THINKING.match(text)
+    return (match.group(1).strip(), text[match.end() :]) if match else ("", text)
+
+
+def split_calls(
+    text: str, form: CallFormat, tools: Sequence[JsonObject], prefix: str = "call"
+) -> tuple[str, list[ToolCall], list[MalformedCall]]:
+    """Split a message into its text, its calls and those that cannot be read, such as one that was cut off.
+
+    Args:
+        tools: The tools that were shown; their schemas say what type an argument has that is written without one.
+        prefix: Beginning of the ids of the calls.
+    """
+    calls: list[ToolCall] = []
+    malformed: list[MalformedCall] = []
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
+    for name, arguments, written, error in _read_regions(text, form):
+        identity = f"{prefix}_{len(calls) + len(malformed)}"
+        if error:
+            malformed.append(MalformedCall(id=identity, name="", text=written, error=error))
+            continue
+        if form.untyped and isinstance(name, str):
+            properties = schemas.get(name, {}).get("properties") or {}
+            arguments = {key: _cast(value, properties.get(key)) for key, value in arguments.items()}
+        call = parse_tool_call(identity, name, arguments)
+        if isinstance(call, ToolCall):
+            calls.append(call)
+        else:
+            malformed.append(call)
+    return form.region.sub("", text).strip(), calls, malformed
+
+
+def _read_regions(text: str, form: CallFormat) -> Iterator[tuple[Any, Any, str, str]]:
+    """Yield name, arguments, text and fault of each call."""
+    for match in form.region.finditer(text):
+        written = match.group(1).strip()
+        try:
+            read = form.read(written)
+        except orjson.JSONDecodeError as error:
+            yield None, None, written, f"the call is no JSON: {error}"
+        except ValueError as error:
+            yield None, None, written, f"the call cannot be read: {error}"
+        else:
+            for name, arguments in read:
+                yield name, arguments, written, ""
+
+
+def _cast(text: str, schema: Any) -> Any:
+    """Return an argument in the type of its schema; a text stays as it is."""
+    types = _list_types(schema)
+    if text == "null" and "null" in types:
+        return None
+    if not types or "string" in types:
+        return text
+    try:
+        return orjson.loads(text.lower() if text in ("True", "False") else text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def _list_types(schema: Any) -> set[str]:
+    if not isinstance(schema, dict):
+        return set()
+    named = schema.get("type")
+    types = {named} if isinstance(named, str) else set(named) if isinstance(named, list) else set()
+    return types.union(*(_list_types(one) for key in ("anyOf", "oneOf") for one in schema.get(key) or ()))

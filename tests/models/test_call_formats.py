@@ -1,0 +1,185 @@
+"""Tool calls in the text of models: each family's own way, whole, several, cut off and wrong."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trajsmith.models import function_tool
+from trajsmith.models.call_formats import FORMATS, find_call_format, split_calls, split_reasoning
+
+TOOL = function_tool(
+    "book_room",
+    "Book a room.",
+    {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "nights": {"type": "integer"},
+            "extras": {"type": "array", "items": {"type": "string"}},
+            "guest": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+            "code": {"type": ["string", "null"]},
+            "late": {"type": "boolean"},
+        },
+    },
+)
+ARGUMENTS = {
+    "name": "007", "nights": 3, "extras": ["tea", "a {b} ]"], "guest": {"age": 4.5}, "code": None, "late": False,
+}  # fmt: skip
+TEXTS = {key: value if isinstance(value, str) else json.dumps(value) for key, value in ARGUMENTS.items()}
+BARE = json.dumps(ARGUMENTS)
+HERMES = f'<tool_call>\n{{"name": "book_room", "arguments": {BARE}}}\n</tool_call>'
+CODER = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in TEXTS.items())
+CODER = f"<tool_call>\n<function=book_room>\n{CODER}</function>\n</tool_call>"
+GLM = "".join(f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n" for key, value in TEXTS.items())
+GLM = f"<tool_call>book_room\n{GLM}</tool_call>"
+LLAMA = f'{{"name": "book_room", "parameters": {BARE}}}'
+MISTRAL = f'{{"name": "book_room", "arguments": {BARE}, "id": "abcdefghi"}}'
+DEEPSEEK = f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>book_room\n```json\n{BARE}\n```<｜tool▁call▁end｜>"
+DEEPSEEK_31 = f"<｜tool▁call▁begin｜>book_room<｜tool▁sep｜>{BARE}<｜tool▁call▁end｜>"
+BEGIN, END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
+
+SAMPLES = {
+    "hermes": ("hermes", HERMES, 1),
+    "hermes, two": ("hermes", f"{HERMES}\n{HERMES}", 2),
+    "qwen3-coder": ("qwen3_coder", CODER, 1),
+    "qwen3-coder, two": ("qwen3_coder", f"{CODER}\n{CODER}", 2),
+    "glm": ("glm", GLM, 1),
+    "glm, two": ("glm", f"{GLM}\n{GLM}", 2),
+    "llama": ("llama3_json", LLAMA, 1),
+    "llama, with its tag": ("llama3_json", f"<|python_tag|>{LLAMA}", 1),
+    "llama, two": ("llama3_json", f"{LLAMA}; {LLAMA}", 2),
+    "mistral, a list": ("mistral", f"[TOOL_CALLS] [{MISTRAL}, {MISTRAL}]", 2),
+    "mistral, names": ("mistral", f"[TOOL_CALLS]book_room[ARGS]{BARE}[TOOL_CALLS]book_room{BARE}", 2),
+    "mistral, an id": ("mistral", f"[TOOL_CALLS]book_room[CALL_ID]a1b2c3d4e[ARGS]{BARE}", 1),
+    "deepseek": ("deepseek", f"{BEGIN}{DEEPSEEK}{END}", 1),
+    "deepseek, two": ("deepseek", f"{BEGIN}{DEEPSEEK}\n{DEEPSEEK}{END}", 2),
+    "deepseek 3.1": ("deepseek", f"{BEGIN}{DEEPSEEK_31}{DEEPSEEK_31}{END}", 2),
+}
+
+
+def named(name):
+    return next(form for form in FORMATS if form.name == name)
+
+
+@pytest.mark.parametrize(("name", "text", "count"), SAMPLES.values(), ids=list(SAMPLES))
+def test_calls_are_read_with_the_types_of_their_schemas(name, text, count):
+    content, calls, malformed = split_calls(text, named(name), [TOOL])
+    assert (content, malformed) == ("", [])
+    assert [(call.function.name, call.function.arguments) for call in calls] == [("book_room", ARGUMENTS)] * count
+    assert len({call.id for call in calls}) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"), [one for one in SAMPLES.values() if one[0] != "llama3_json"], ids=lambda value: None
+)
+def test_text_before_calls_stays(name, text, count):
+    content, calls, _ = split_calls(f"One moment.\n{text}", named(name), [TOOL])
+    assert (content, len(calls)) == ("One moment.", count)
+
+
+@pytest.mark.parametrize(("name", "text", "count"), SAMPLES.values(), ids=list(SAMPLES))
+def test_a_call_that_was_cut_off_is_malformed(name, text, count):
+    cut = text[: text.rindex('"tea"') + 2]
+    _, calls, malformed = split_calls(cut, named(name), [TOOL])
+    whole = 0 if "list" in name or "[{" in text or name == "llama3_json" else count - 1
+    assert (len(calls), len(malformed)) == (whole, 1)
+    assert malformed[0].error and malformed[0].text
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("text", [" a < b ", "", "{}", "No call here [1]."])
+def test_text_without_calls_stays(form, text):
+    assert split_calls(text, form, [TOOL]) == (text.strip(), [], [])
+
+
+@given(st.sampled_from(FORMATS), st.sampled_from(list(SAMPLES.values())), st.data())
+def test_whatever_is_written_is_text_or_calls_or_malformed(form, sample, data):
+    written = sample[1]
+    start = data.draw(st.integers(0, len(written)))
+    stop = data.draw(st.integers(start, len(written)))
+    text = written[:start] + data.draw(st.text(max_size=3)) + written[stop:]
+    _, calls, malformed = split_calls(text, form, [TOOL])
+    assert all(call.model_dump_json() for call in (*calls, *malformed))
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("filler", [" ", "\n", "<tool_call>", "[TOOL_CALLS]", "{", "};", "<parameter=a>", "```json"])
+def test_a_long_message_is_read_at_once(form, filler):
+    openings = {"llama3_json": '{"name":', "mistral": "[TOOL_CALLS]", "deepseek": "<｜tool▁call▁begin｜>"}
+    text = openings.get(form.name, "<tool_call>") + filler * (60_000 // len(filler)) + "x"
+    began = time.process_time()
+    split_calls(text, form, [TOOL])
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "rest"),
+    [
+        ("<think>\na\n</think>\n\nb", "a", "b"),
+        ("a</think>b", "a", "b"),
+        ("<think>\n\n</think>\n\nb", "", "b"),
+        ("just text", "", "just text"),
+    ],
+)
+def test_reasoning_is_split_off(text, reasoning, rest):
+    assert split_reasoning(text) == (reasoning, rest)
+
+
+# Chat templates of the families, as TRL has them
+
+
+def build_tokenizer(template, end):
+    from byte_tokenizer import build_tokenizer as build
+
+    tokenizer = build()
+    tokenizer.chat_template = template
+    tokenizer.add_special_tokens({"eos_token": end})
+    tokenizer.bos_token = "<s>"
+    return tokenizer
+
+
+FAMILIES = {
+    "qwen3": ("hermes", "<|im_end|>", 2),
+    "qwen2_5": ("hermes", "<|im_end|>", 2),
+    "qwen3_6": ("qwen3_coder", "<|im_end|>", 2),
+    "glm4moe": ("glm", "<|user|>", 2),
+    "llama3_1": ("llama3_json", "<|eot_id|>", 1),
+    "llama3_2": ("llama3_json", "<|eot_id|>", 1),
+    "deepseekv3": ("deepseek", "<｜end▁of▁sentence｜>", 2),
+}
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("changed", [False, True], ids=["as it is", "changed"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_chat_template_renders_is_read_back(family, changed, monkeypatch):
+    import trl.chat_template_utils
+
+    from trajsmith.models.transformers_engine import add_response_template, parse_generated_ids
+
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "integrations"))
+    name, end, count = FAMILIES[family]
+    template = (Path(trl.chat_template_utils.__file__).parent / "chat_templates" / f"{family}.jinja").read_text()
+    template += "{# changed #}" if changed else ""
+    assert find_call_format(template).name == name
+    tokenizer = add_response_template(build_tokenizer(template, end), family)
+    assert (getattr(tokenizer, "response_template", None) is None) is (changed or family == "deepseekv3")
+    arguments = json.dumps(ARGUMENTS) if family == "deepseekv3" else ARGUMENTS
+    calls = [{"type": "function", "function": {"name": "book_room", "arguments": arguments}}] * count
+    asked = [{"role": "user", "content": "Book it."}]
+    text = "One moment." if family == "deepseekv3" else ""
+    said = {"role": "assistant", "content": text, "tool_calls": calls}
+    prompt = tokenizer.apply_chat_template(asked, tools=[TOOL], add_generation_prompt=True, tokenize=False)
+    whole = tokenizer.apply_chat_template([*asked, said], tools=[TOOL], tokenize=False)
+    common = next((at for at, (a, b) in enumerate(zip(prompt, whole, strict=False)) if a != b), len(prompt))
+    generated = whole[common:].removesuffix("\n").removesuffix(end) + end
+    prefix, ids = (tokenizer.encode(part, add_special_tokens=False) for part in (prompt, generated))
+    reply = parse_generated_ids(tokenizer, prefix, ids, [TOOL])
+    assert [call.function.arguments for call in reply.message.tool_calls] == [ARGUMENTS] * count
+    assert (reply.malformed, reply.finish_reason, reply.message.content) == ((), "tool_calls", text)
+    cut = parse_generated_ids(tokenizer, prefix, ids[: -len(ids) // 3], [TOOL])
+    assert cut.finish_reason == "length" and cut.malformed
