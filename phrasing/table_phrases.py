@@ -4,6 +4,7 @@ Programmatic tasks (Agent-World, section 3.1.1) ask about many rows at once: whi
 The phrases stand in the phrasebook under `tables`, one entry per tool that lists rows.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -121,3 +122,31 @@ class TablePhrases(FrozenModel):
     lookups: tuple[LookUpPhrases, ...] = ()
     joins: tuple[JoinPhrases, ...] = ()
     writes: tuple[WritePhrases, ...] = ()
+
+
+def select_tables(tables: Mapping[str, TablePhrases], tools: Collection[str]) -> dict[str, TablePhrases]:
+    """Return the tables that can be listed with some tools alone, and of their operations those that can be done."""
+
+    def is_listed(name: str) -> bool:
+        phrases = tables[name]
+        opened = not phrases.opening or phrases.opening in tools
+        return name in tools and opened and (not phrases.parent or is_listed(phrases.parent))
+
+    return {
+        name: phrases.model_copy(
+            update={
+                "lookups": tuple(each for each in phrases.lookups if each.tool in tools),
+                "joins": tuple(each for each in phrases.joins if each.tool in tools),
+                "writes": tuple(each for each in phrases.writes if each.tool in tools),
+            }
+        )
+        for name, phrases in tables.items()
+        if is_listed(name)
+    }
+
+
+def allows_shape(phrases: TablePhrases, shape: str) -> bool:
+    """Return True if a table has phrases for a kind of programs."""
+    needed = {"look_up": phrases.lookups, "join": phrases.joins, "write": phrases.writes, "branch": phrases.writes}
+    sums = any(measure.sums for measure in phrases.measures.values())
+    return bool(needed.get(shape, True)) and (shape != "branch" or sums)

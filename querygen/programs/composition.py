@@ -5,7 +5,7 @@ phrasebook's `tables` say how people speak of it. A program is kept if its calls
 """
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -14,7 +14,14 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 from trajsmith.environments import Session
 from trajsmith.grounding import Grounder, is_end_out_of_reach
 from trajsmith.phrasing import format_value, pick_text
-from trajsmith.phrasing.table_phrases import BoundPhrases, MeasurePhrases, TablePhrases, WritePhrases
+from trajsmith.phrasing.table_phrases import (
+    BoundPhrases,
+    MeasurePhrases,
+    TablePhrases,
+    WritePhrases,
+    allows_shape,
+    select_tables,
+)
 from trajsmith.querygen.programs.execution import (
     ProgramRun,
     ProgramRunner,
@@ -129,7 +136,7 @@ class ProgramComposer:
         for number in range(self.settings.tries):
             if number % TRIES_OF_SHAPE == 0:
                 shape = self.rng.choices(list(SHAPES), list(SHAPES.values()))[0]
-            fitting = [name for name, phrases in self.tables.items() if _allows(phrases, shape)]
+            fitting = [name for name, phrases in self.tables.items() if allows_shape(phrases, shape)]
             if self.settings.calls[0] >= LOOPS_FROM:
                 fitting = [name for name in fitting if self.tables[name].parent or shape in ("look_up", "write")]
             if not fitting:
@@ -421,34 +428,6 @@ class ProgramComposer:
             hashes = await self.runner.replay_states(run.calls)
             if hashes is None or len(set(hashes)) <= run.writes:
                 raise ProgramFailed("a write changes nothing")
-
-
-def select_tables(tables: Mapping[str, TablePhrases], tools: Collection[str]) -> dict[str, TablePhrases]:
-    """Return the tables that can be listed with some tools alone, and of their operations those that can be done."""
-
-    def is_listed(name: str) -> bool:
-        phrases = tables[name]
-        opened = not phrases.opening or phrases.opening in tools
-        return name in tools and opened and (not phrases.parent or is_listed(phrases.parent))
-
-    return {
-        name: phrases.model_copy(
-            update={
-                "lookups": tuple(each for each in phrases.lookups if each.tool in tools),
-                "joins": tuple(each for each in phrases.joins if each.tool in tools),
-                "writes": tuple(each for each in phrases.writes if each.tool in tools),
-            }
-        )
-        for name, phrases in tables.items()
-        if is_listed(name)
-    }
-
-
-def _allows(phrases: TablePhrases, shape: str) -> bool:
-    """Return True if a table has phrases for a kind of programs."""
-    needed = {"look_up": phrases.lookups, "join": phrases.joins, "write": phrases.writes, "branch": phrases.writes}
-    sums = any(measure.sums for measure in phrases.measures.values())
-    return bool(needed.get(shape, True)) and (shape != "branch" or sums)
 
 
 def _hold_each_other(labels: Sequence[str]) -> bool:
