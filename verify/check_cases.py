@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trajsmith.environments.diff import diff, escape_pointer
+from trajsmith.environments import diff, escape_pointer
 from trajsmith.grounding import is_identifier
 from trajsmith.phrasing import (
     drop_near_years,
