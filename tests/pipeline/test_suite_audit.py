@@ -44,13 +44,16 @@ def read_refusal(*options):
 def test_tasks_of_tau2_are_judged_by_their_own_evaluators(checkout):
     (counts,) = audit(checkout, "--tau2", str(checkout))
     assert counts["suite"] == "tau2 lending"
-    assert (counts["tasks"], counts["played"], counts["gold_passes"], counts["empty_fails"]) == (8, 6, 4, 4)
+    assert (counts["tasks"], counts["played"], counts["gold_passes"], counts["empty_fails"]) == (9, 7, 5, 4)
     assert {reason: counts["examples"][reason][0].partition(":")[0] for reason in counts["reasons"]} == {
         "gold fails: ENV_ASSERTION": "gold fails",
         "the task names no gold calls, and doing nothing fails: ENV_ASSERTION": "no gold",
         "empty play passes: gold changes nothing, and nothing must be said": "does nothing",
         "a gold call is refused": "gold is refused",
-        "a part is judged by a model and was left out": "looks at one book",
+        "a part is judged by a model and was left out": "a model judges",
+        "empty play is undecided: a model judges the rest": "a model judges",
+        "mutant is undecided: a model judges the rest: text left out": "a model judges",
+        "mutant is undecided: a model judges the rest: call added": "a model judges",
         "gold play cannot be judged: crash": "judge breaks",
         "malformed task": "malformed",
         "mutant escapes: call added": "looks at one book",
@@ -164,11 +167,12 @@ def test_a_folder_without_tasks_is_wrong_input(tmp_path):
 
 def test_mutants_are_of_each_kind_in_turn_and_differ_from_gold():
     gold = [SuiteCall("buy", {"item": "tea", "number": 2}), SuiteCall("pay", {"sum": 3})]
-    others = [SuiteCall("buy", {"item": "milk", "number": 1})]
+    others = [SuiteCall("buy", {"item": "milk", "number": 1})] * 2
     mutants = build_mutants(gold, ["3", "30"], others, collect_values([*gold, *others]), 10, random.Random(0))
     assert [mutant.kind for mutant in mutants[:4]] == [
         "call left out", "argument changed", "call added", "text left out",
     ]  # fmt: skip
     assert [mutant.texts for mutant in mutants if mutant.kind == "text left out"] == [("3",)]  # "30" says "3", too
+    assert sum(mutant.kind == "call added" for mutant in mutants) == 1
     changed = {str(mutant.calls) for mutant in mutants if mutant.kind == "argument changed"}
     assert len(changed) == 3 and str(tuple(gold)) not in changed

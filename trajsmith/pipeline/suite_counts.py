@@ -169,7 +169,7 @@ def _alter(value: Any) -> Any:
 def _add_calls(
     calls: Sequence[SuiteCall], texts: Sequence[str], others: Sequence[SuiteCall], first: bool
 ) -> Iterator[Mutant]:
-    for other in others:
+    for other in {str(other): other for other in others}.values():
         if other not in calls:
             more = (other, *calls) if first else (*calls, other)
             yield Mutant("call added", f"and {other}", more, tuple(texts))

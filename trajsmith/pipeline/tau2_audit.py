@@ -149,6 +149,8 @@ class _DomainAudit:
             return
         if not empty.passed:
             audit.empty_fails += 1
+        elif empty.left_out:
+            audit.report("empty play is undecided: a model judges the rest", task.id)
         elif gold.states == empty.states and not task.texts:
             audit.report(f"{EMPTY_PASSES}: gold changes nothing, and nothing must be said", task.id)
         else:
@@ -171,6 +173,8 @@ class _DomainAudit:
                 continue
             if judged.states == gold.states and not mutant.is_by_text:
                 self._audit.equivalent += 1
+            elif judged.passed and judged.left_out:
+                self._audit.report(f"mutant is undecided: a model judges the rest: {mutant.kind}", task.id)
             else:
                 wrong += 1
                 self._audit.count_mutant(task.id, mutant, judged.passed)

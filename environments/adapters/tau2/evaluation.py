@@ -123,7 +123,7 @@ class Tau2Evaluation:
         rewards = {part: self._reward(part, task, messages) for part in basis if part in self._evaluators}
         return {
             "rewards": rewards,
-            "left_out": [part for part in basis if part not in self._evaluators],
+            "left_out": [part for part in basis if part not in self._evaluators and _asks_a_model(part, criteria)],
             "states": [str(environment.get_db_hash()), str(environment.get_user_db_hash())],
             "refused": refused,
         }
@@ -137,6 +137,11 @@ class Tau2Evaluation:
             if (name.value if isinstance(name, Enum) else str(name)) == part:
                 return float(reward)
         return float(judged.reward)
+
+
+def _asks_a_model(part: str, criteria: Any) -> bool:
+    """Return False for assertions in words of which the task has none: these are held, as published."""
+    return part != "NL_ASSERTION" or bool(criteria.nl_assertions)
 
 
 def _stub_pandas() -> None:

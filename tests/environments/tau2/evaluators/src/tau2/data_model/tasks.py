@@ -41,6 +41,7 @@ class EvaluationCriteria(BaseModel):
     actions: Optional[list[Action]] = None
     env_assertions: Optional[list[Assertion]] = None
     communicate_info: Optional[list[str]] = None
+    nl_assertions: Optional[list[str]] = None
     reward_basis: list[RewardType] = [RewardType.DB, RewardType.COMMUNICATE]
 
 
