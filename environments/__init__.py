@@ -1,7 +1,7 @@
 """What an environment is, sessions, state diff and hash, adapters, and the bundled library."""
 
 from trajsmith.environments.check_time import count_check_time, limit_check_time
-from trajsmith.environments.diff import diff
+from trajsmith.environments.diff import diff, escape_pointer
 from trajsmith.environments.mcp_library import require_mcp
 from trajsmith.environments.native import Environment, EnvironmentState, StateModel, native_tools, tool
 from trajsmith.environments.native_program import NativeSession
@@ -25,6 +25,7 @@ __all__ = [
     "compile_schema",
     "count_check_time",
     "diff",
+    "escape_pointer",
     "find_schema_fault",
     "find_tool_actor",
     "limit_check_time",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trajsmith.environments import diff
+from trajsmith.environments import diff, escape_pointer
 from trajsmith.grounding import is_identifier
 from trajsmith.phrasing import (
     drop_near_years,
@@ -221,7 +221,7 @@ def alter_value(value: Any, before: Any) -> Iterator[JsonValue]:
 def _iter_scalars(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _iter_scalars(inner, f"{path}/{name.replace('~', '~0').replace('/', '~1')}")
+            yield from _iter_scalars(inner, f"{path}/{escape_pointer(name)}")
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _iter_scalars(inner, f"{path}/{index}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from trajsmith.environments.diff import diff, escape_pointer
+from trajsmith.environments import diff, escape_pointer
 from trajsmith.phrasing import parse_datetime
 from trajsmith.records import JsonObject, JsonValue, NondeterminismMask, Origin, content_hash
 

@@ -10,6 +10,7 @@ from trajsmith.envcheck.checks.call_contract import (
     RefusalReason,
     RefusedChange,
     SlowTool,
+    UnmarkedRefusal,
 )
 from trajsmith.envcheck.checks.deadlines import LastDay, PastDays
 from trajsmith.envcheck.checks.declared_effects import ReadOnlyEffect, SilentWrite, WriteEffect
@@ -39,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     Crash(),
     OutputSchema(),
     RefusalReason(),
+    UnmarkedRefusal(),
     RefusedChange(),
     ReadOnlyEffect(),
     WriteEffect(),

@@ -14,7 +14,7 @@ from trajsmith.envcheck.checks.base import CallCheck, Check, Suspicion
 from trajsmith.envcheck.facts.base import shorten_value
 from trajsmith.envcheck.findings import CaseEvidence, Severity
 from trajsmith.envcheck.state_view import outline_value
-from trajsmith.records import JsonObject
+from trajsmith.records import JsonObject, ToolSpec, canonical_json
 
 _GENERIC = frozenset({
     "error", "failed", "failure", "invalid", "refused", "denied", "none", "null", "false", "bad request", "not allowed",
@@ -24,6 +24,9 @@ _FORBIDDEN = "the sandbox does not allow"
 """Says that the environment could not do something here: no crash, but a tool that never gets further is of no use."""
 _NOTHING = ": None is not of type"
 """A null where another type is declared: most callers stand that."""
+_ERROR_TEXT = re.compile(r"(?:\w+ ){0,2}\w*(?:error|exception) ?:|traceback \(most recent call last\)", re.IGNORECASE)
+_SHOWN = 60
+"""Characters of an error text that a state or the arguments would have to hold."""
 MANY_STATES = 8
 """Initial states among which one should let every tool succeed."""
 SLOW = 25.0
@@ -106,6 +109,37 @@ class RefusalReason(CallCheck):
         if words and words not in _GENERIC and (len(words.split()) > 1 or len(words) > 12):
             return None
         return CaseEvidence(seen=f"the refusal {shorten_value(reason)}", expected="a reason that the caller can act on")
+
+
+class UnmarkedRefusal(CallCheck):
+    """A call that fails is refused: its error is no result."""
+
+    name: ClassVar[str] = "unmarked_refusal"
+    about: ClassVar[str] = "a call that fails is refused; its error is no result"
+    severity: ClassVar[Severity] = "warning"
+
+    def is_applicable(self, check_session: CheckSession, tool: ToolSpec) -> bool:
+        return any(_read_text(seen) is not None for seen in check_session.explored.succeeded(tool.name))
+
+    def list_topics(self, check_session: CheckSession, seen: ObservedCall) -> Iterator[tuple[str, str, JsonObject]]:
+        yield "", f"{seen.outcome.step.tool} gives an error as if it were a result", {}
+
+    def inspect_call(self, check_session: CheckSession, seen: ObservedCall, about: JsonObject) -> CaseEvidence | None:
+        text = _read_text(seen)
+        if text is None or not _ERROR_TEXT.match(text):
+            return None
+        shown = canonical_json(text[:_SHOWN]).decode()[1:-1].casefold()
+        if shown in seen.before.text or shown in canonical_json(seen.outcome.step.arguments).decode().casefold():
+            return None  # a note, a log line or an echo that begins so
+        return CaseEvidence(seen=f"the result {shorten_value(text)}", expected="a refusal with this reason")
+
+
+def _read_text(seen: ObservedCall) -> str | None:
+    """Return a result that is only a text, alone or as the `result` of an object."""
+    content = seen.outcome.content if seen.outcome.ok else None
+    if isinstance(content, dict) and content.keys() == {"result"}:
+        content = content["result"]
+    return content if isinstance(content, str) else None
 
 
 class RefusedChange(CallCheck):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
-from trajsmith.grounding import leads_to
+from trajsmith.grounding import get_leaf_name, leads_to
 from trajsmith.records import (
     Composite,
     Constant,
@@ -84,7 +84,7 @@ def _find_source(
     key = next((key for key, known in facts.items() if _is_same(known, value)), None)
     if key is not None:
         return FromUser(known=key)
-    name = path.rsplit(".", 1)[-1].split("[")[0]
+    name = get_leaf_name(path)
     source = find_in_results(value, name, calls)
     if source is None and (_is_computed(value, literals) or _is_page(name, value)):
         return Constant()

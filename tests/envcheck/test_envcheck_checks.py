@@ -50,6 +50,13 @@ def says_nothing(play: Play, order_id: str) -> JsonObject:
         raise Refuse("error") from None
 
 
+def reports_errors_as_results(play: Play, order_id: str) -> Any:
+    try:
+        return cancel_order(play, order_id)
+    except Refuse as error:
+        return f"Database error: {error}"
+
+
 def without_total(play: Play, **arguments: Any) -> JsonObject:
     return {name: value for name, value in place_order(play, **arguments).items() if name != "total"}
 
@@ -91,6 +98,7 @@ def any_product(play: Play, product_id: str) -> JsonObject:
     [
         ("crash", "get_product", breaks_at_zero_stock, ["get_product"]),
         ("refusal_reason", "cancel_order", says_nothing, ["cancel_order"]),
+        ("unmarked_refusal", "cancel_order", reports_errors_as_results, ["cancel_order"]),
         ("output_schema", "place_order", without_total, ["place_order"]),
         ("refused_change", "place_order", counts_before_it_looks, ["place_order"]),
         ("effect", "get_customer", notes_who_looks, ["get_customer"]),
@@ -113,6 +121,24 @@ async def test_a_crash_is_told_with_its_arguments_and_error() -> None:
     assert "ZeroDivisionError" in finding.message
     assert finding.case is not None
     assert set(finding.case.steps[0].arguments) == {"product_id"}
+
+
+class LoggingShop(Shop):
+    """A shop whose states hold a log that begins with an error."""
+
+    async def states(self, seed: int) -> list[JsonObject]:
+        return [{**state, "log": "Error: the printer is out of paper"} for state in await super().states(seed)]
+
+
+def reads_the_log(play: Play, product_id: str) -> Any:
+    row(play, "products", product_id)
+    return "Error: the printer is out of paper"
+
+
+async def test_a_text_of_the_state_that_begins_with_error_is_a_result() -> None:
+    assert await found(LoggingShop({"get_product": reads_the_log}), "unmarked_refusal") == []
+    (finding,) = await found(Shop({"get_product": reads_the_log}), "unmarked_refusal")
+    assert finding.tool == "get_product" and "out of paper" in finding.seen
 
 
 def opens_a_file(play: Play, product_id: str) -> JsonObject:

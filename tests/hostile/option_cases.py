@@ -96,6 +96,8 @@ GOOD = {
     "configs": [],
 }
 """A sensible call of each command; one value of it is replaced at a time."""
+MORE = {"audit": (["--tau2", "missing", "--domain", "airline"], ["--harbor", "."])}
+"""Other calls of a command whose options exclude each other."""
 MOST = 700
 """Cases with --full, of more than twice as many."""
 LEFT_OUT = {"env serve", "task serve", "env probe", "models fetch-demo", "bench"}
@@ -136,6 +138,28 @@ def replace_argument(words, good, parameter, value, position):
     return [*words, *good, name, *values]
 
 
+def replace_each(name, words, good, command):
+    """Return a case for each parameter of a command and each wrong value of it."""
+    cases, position = [], 0
+    for parameter in command.params:
+        for value in list_values(command, parameter):
+            argv = replace_argument(words, good, parameter, value, position)
+            run = "done" if any(word.startswith("done") for word in argv) else ""
+            label = max(parameter.opts or [parameter.name], key=len)
+            cases.append(
+                Case(
+                    f"{name} {label}={value[:40]!a}",
+                    tuple(argv),
+                    FILES,
+                    run=run,
+                    writes=frozenset({value} if label in OUTPUTS else ()),
+                    grows=name in GROWS,
+                )
+            )
+        position += parameter.param_type_name == "argument"
+    return cases
+
+
 def make_cases(full: bool, seed: int = 0):
     """Return a case for each parameter and wrong value; a sample of those without `full`."""
     import typer.main
@@ -150,23 +174,9 @@ def make_cases(full: bool, seed: int = 0):
         if name not in GOOD:
             missing.append(name)
             continue
-        good, position = GOOD[name], 0
-        for parameter in command.params:
-            for value in list_values(command, parameter):
-                argv = replace_argument(words, good, parameter, value, position)
-                run = "done" if any(word.startswith("done") for word in argv) else ""
-                label = max(parameter.opts or [parameter.name], key=len)
-                cases.append(
-                    Case(
-                        f"{name} {label}={value[:40]!a}",
-                        tuple(argv),
-                        FILES,
-                        run=run,
-                        writes=frozenset({value} if label in OUTPUTS else ()),
-                        grows=name in GROWS,
-                    )
-                )
-            position += parameter.param_type_name == "argument"
+        for good in (GOOD[name], *MORE.get(name, ())):
+            cases += replace_each(name, words, good, command)
+        good = GOOD[name]
         cases.append(
             Case(f"{name}: unknown option", (*words, *good, "--no-such-option"), FILES, frozenset({2}), run="done")
         )

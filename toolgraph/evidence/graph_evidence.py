@@ -47,6 +47,9 @@ CLEAR = 0.7
 """Share of the calls from which a kind is clear (README of the open sets: 30 to 70 % is mixed)."""
 FEW = 3
 """Calls or values from which a parameter is judged."""
+HARDLY_REFUSED = 0.75
+"""Share of values from elsewhere that must work before a parameter takes anything: of `ENOUGH` values, the fewest that
+are judged, one may fail."""
 
 
 @dataclass
@@ -79,7 +82,7 @@ class GraphEvidence:
     def takes_anything(self, tool: str, parameter: str) -> bool:
         """Return True if hardly a value from elsewhere is refused."""
         tried = self.parameters.get((tool, parameter))
-        return tried is not None and tried.tried >= ENOUGH and tried.free >= 0.75 * tried.tried
+        return tried is not None and tried.tried >= ENOUGH and tried.free >= HARDLY_REFUSED * tried.tried
 
     def score_by_execution(self, key: LinkKey, score: float) -> float:
         """Score of a link after execution; `score` is what schemas or recordings say.

@@ -18,6 +18,9 @@ from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValu
 if TYPE_CHECKING:
     from trajsmith.environments.adapters.mcp.connection import McpConnection, ServerInfo
 
+_OPENING = 1000
+"""Characters of a result in which a pattern for refusals is looked for."""
+
 
 class LiveServer:
     """Use `start`, and always `close`."""
@@ -108,7 +111,7 @@ class LiveServer:
             EnvironmentFault: The server broke; it is dead from now on.
         """
         from trajsmith.environments.adapters.mcp.connection import ToolCallError
-        from trajsmith.environments.adapters.mcp.results import read_content, read_refusal
+        from trajsmith.environments.adapters.mcp.results import join_text, read_content, read_refusal
 
         if self._connection is None:
             raise EnvironmentFault("server_exited", self._settings.name, "the server is closed", tool)
@@ -116,7 +119,8 @@ class LiveServer:
             result = await self._connection.call(tool, self._workspace.to_server(arguments), self._settings.timeout)
         except ToolCallError as refusal:
             return ToolResult.refusal("refused", self._workspace.mask_text(str(refusal)))
-        if result.is_error:
+        opening = join_text(result)[:_OPENING]
+        if result.is_error or any(re.match(pattern, opening) for pattern in self._settings.refusals):
             return read_refusal(result, self._workspace.mask_text)
         content = self._workspace.from_server(read_content(result))
         try:

@@ -124,6 +124,9 @@ class McpSettings(_Settings):
     tools: ToolFilter = ToolFilter()
     read_only: list[str] = []
     """Tools that are known to only read, whatever their annotations say."""
+    refusals: list[Annotated[str, AfterValidator(_regex)]] = []
+    """Regular expressions: a result whose text begins with a match is a refusal, though the server does not mark it by
+    `isError`. There is no default, since a right result may begin with any words (a file, a log)."""
     timeout: PositiveFloat = 30.0
     """Seconds that a call may take."""
     start_timeout: PositiveFloat = 30.0

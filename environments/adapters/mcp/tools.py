@@ -158,6 +158,8 @@ def _examples_must_fit(settings: McpSettings, tools: Iterable[ToolSpec]) -> None
 def _version(settings: McpSettings, hello: "ServerInfo", tools: tuple[ToolSpec, ...]) -> str:
     """Hash of all that makes a call come out differently; no resolved path and no secret is in it."""
     mattering = settings.model_dump(mode="json", include={"description", "domain", "policy", "workspace", "observe"})
+    if settings.refusals:
+        mattering["refusals"] = settings.refusals
     arguments = (settings.command or [])[1:]
     if settings.snapshot is not None:
         mattering["snapshot"] = settings.snapshot.model_dump(mode="json", exclude={"reuse"})

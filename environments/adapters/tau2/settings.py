@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -52,9 +53,7 @@ def build_payload(settings: Tau2Settings) -> JsonObject:
         InputError: The package or a file of the domain is not there, or cannot be read.
     """
     package = find_package(settings.path)
-    if not (package / "domains" / settings.domain / "environment.py").is_file():
-        domains = sorted(file.parent.name for file in package.glob("domains/*/environment.py"))
-        raise InputError(f"{package}: no domain {settings.domain!r}; there are {', '.join(domains) or 'none'}")
+    _require_domain(settings, package)
     modules = collect_sources(package, [f"tau2.domains.{settings.domain}.environment", "tau2.data_model.tasks"])
     folder = _data(settings, package)
     tasks, initial = _tasks(settings, folder)
@@ -70,6 +69,34 @@ def build_payload(settings: Tau2Settings) -> JsonObject:
     }
 
 
+def build_evaluation_payload(settings: Tau2Settings, evaluators: Sequence[str]) -> JsonObject:
+    """Everything that judging the tasks of a domain needs, as plain JSON: also the modules of its evaluators.
+
+    Raises:
+        InputError: As `build_payload`.
+    """
+    package = find_package(settings.path)
+    _require_domain(settings, package)
+    wanted = [f"tau2.domains.{settings.domain}.environment", "tau2.data_model.tasks", "tau2.data_model.message"]
+    modules = collect_sources(package, [*wanted, *evaluators])
+    folder = _data(settings, package)
+    return {
+        "name": get_environment_name(settings),
+        "domain": settings.domain,
+        "modules": [[name, file, source] for name, (file, source) in modules.items()],
+        "data": _files(folder, [source for _, source in modules.values()], settings.tasks),
+    }
+
+
+def read_raw_tasks(settings: Tau2Settings) -> list[JsonObject]:
+    """The tasks as they stand in the domain's file.
+
+    Raises:
+        InputError: The package or the file of the tasks is not there, or cannot be read.
+    """
+    return _list_tasks(settings, _data(settings, find_package(settings.path)))
+
+
 def read_tasks(settings: Tau2Settings) -> list[JsonObject]:
     """The tasks with their gold actions, as plain data: {"id", "state", "calls"}.
 
@@ -80,6 +107,13 @@ def read_tasks(settings: Tau2Settings) -> list[JsonObject]:
         InputError: The package or the file of the tasks is not there, or cannot be read.
     """
     return _tasks(settings, _data(settings, find_package(settings.path)))[0]
+
+
+def _require_domain(settings: Tau2Settings, package: Path) -> None:
+    """Refuse a domain that the package does not have."""
+    if not (package / "domains" / settings.domain / "environment.py").is_file():
+        domains = sorted(file.parent.name for file in package.glob("domains/*/environment.py"))
+        raise InputError(f"{package}: no domain {settings.domain!r}; there are {', '.join(domains) or 'none'}")
 
 
 def find_package(path: Path | None) -> Path:
@@ -123,9 +157,7 @@ def _tasks(settings: Tau2Settings, folder: Path) -> tuple[list[JsonObject], list
     initial: list[JsonObject | None] = [None]
     places: dict[bytes, int] = {canonical_json(None): 0}
     tasks = []
-    listed = read_json(folder / settings.tasks)
-    listed = listed.get("tasks") if isinstance(listed, dict) else listed
-    for task in require_objects(listed, f"{folder / settings.tasks}: not a list of tasks"):
+    for task in _list_tasks(settings, folder):
         wanted = task.get("initial_state") or None
         key = canonical_json(wanted)
         if str(task.get("id")) in settings.without:
@@ -137,6 +169,12 @@ def _tasks(settings: Tau2Settings, folder: Path) -> tuple[list[JsonObject], list
             initial.append(wanted)
         tasks.append({"id": str(task.get("id")), "state": places[key], "calls": _calls(task)})
     return tasks, initial
+
+
+def _list_tasks(settings: Tau2Settings, folder: Path) -> list[JsonObject]:
+    listed = read_json(folder / settings.tasks)
+    listed = listed.get("tasks") if isinstance(listed, dict) else listed
+    return require_objects(listed, f"{folder / settings.tasks}: not a list of tasks")
 
 
 def _calls(task: JsonObject) -> list[JsonObject]:

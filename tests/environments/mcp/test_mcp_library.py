@@ -29,5 +29,12 @@ def test_a_missing_package_is_refused_with_the_command(monkeypatch):
 
 @pytest.mark.parametrize("version", ["2.2.0", "2.10.0", "3.0.0rc1", "2.2rc1", "2.3.dev0+local"])
 def test_newer_versions_pass(monkeypatch, version):
-    monkeypatch.setattr(metadata, "version", lambda name: version)
+    asked = []
+
+    def answer(name):
+        asked.append(name)
+        return version
+
+    monkeypatch.setattr(metadata, "version", answer)
     require_mcp("x")
+    assert asked == ["mcp"]

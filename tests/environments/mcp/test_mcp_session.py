@@ -38,6 +38,31 @@ async def test_results_are_structured_parsed_or_text_and_a_refusal_is_a_result(s
     assert (await session.call("shout", {})).content == {"error": "'text' is a required property"}
 
 
+async def test_an_error_that_the_server_does_not_mark_is_a_refusal_where_the_settings_know_its_words(start):
+    calls = [
+        ("read_row", {"key": "a"}),
+        ("read_row", {"key": "b"}),
+        ("write_row", {"key": "a", "value": -1}),
+        ("read_row", {"key": "log"}),
+    ]
+    errors = []
+    for patterns in ([], ["Database error: ", "Error: the value"]):
+        session = await start("unmarked.py", refusals=patterns)
+        errors.append([(await session.call(tool, arguments)).error for tool, arguments in calls])
+    assert errors == [[None] * 4, [None, "refused", "refused", None]]
+    assert (await session.call("read_row", {"key": "b"})).content == {"error": "Database error: no row b"}
+
+
+async def test_patterns_of_refusals_count_in_the_version_of_the_environment():
+    plain, known = McpSource(settings("unmarked.py")), McpSource(settings("unmarked.py", refusals=["Error"]))
+    assert (await plain.spec()).version != (await known.spec()).version
+
+
+def test_a_pattern_of_refusals_that_is_no_regular_expression_is_wrong_input():
+    with pytest.raises(ValueError, match=r"'\(' is no regular expression"):
+        settings("unmarked.py", refusals=["("])
+
+
 async def test_the_same_calls_on_fresh_servers_give_the_same_hash(start):
     hashes, snapshots = [], []
     for _ in range(2):

@@ -1,0 +1,178 @@
+"""`trajsmith audit --tau2|--harbor`: suites written for the tests, with tasks whose faults are known."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from trajsmith import run
+from trajsmith.cli.app import app
+from trajsmith.pipeline.harbor_tasks import write_harbor_tasks
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.suite_counts import SuiteCall, build_mutants, collect_values
+from trajsmith.records import InputError
+
+TAU2 = Path(__file__).parents[1] / "environments" / "tau2"
+LENDING = "data/tau2/domains/lending"
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout with one domain, its evaluators, and tasks to audit."""
+    for part in ("checkout", "evaluators"):
+        shutil.copytree(TAU2 / part, tmp_path / "tau2", dirs_exist_ok=True)
+    return tmp_path / "tau2"
+
+
+def audit(folder, *options):
+    target = folder.parent / "audit.json"
+    result = CliRunner().invoke(app, ["audit", *options, "--json", str(target)])
+    assert result.exit_code == 0, result.output
+    return json.loads(target.read_bytes())
+
+
+def read_refusal(*options):
+    error = CliRunner().invoke(app, ["audit", *options]).exception
+    assert isinstance(error, InputError)
+    assert "\n" not in str(error)
+    return str(error)
+
+
+def test_tasks_of_tau2_are_judged_by_their_own_evaluators(checkout):
+    (counts,) = audit(checkout, "--tau2", str(checkout))
+    assert counts["suite"] == "tau2 lending"
+    assert (counts["tasks"], counts["played"], counts["gold_passes"], counts["empty_fails"]) == (9, 7, 5, 4)
+    assert {reason: counts["examples"][reason][0].partition(":")[0] for reason in counts["reasons"]} == {
+        "gold fails: ENV_ASSERTION": "gold fails",
+        "the task names no gold calls, and doing nothing fails: ENV_ASSERTION": "no gold",
+        "empty play passes: gold changes nothing, and nothing must be said": "does nothing",
+        "a gold call is refused": "gold is refused",
+        "a part is judged by a model and was left out": "a model judges",
+        "empty play is undecided: a model judges the rest": "a model judges",
+        "mutant is undecided: a model judges the rest: text left out": "a model judges",
+        "mutant is undecided: a model judges the rest: call added": "a model judges",
+        "gold play cannot be judged: crash": "judge breaks",
+        "malformed task": "malformed",
+        "mutant escapes: call added": "looks at one book",
+    }
+    assert counts["reasons"]["empty play passes: gold changes nothing, and nothing must be said"] == 2
+
+
+def test_mutants_count_only_where_execution_shows_that_they_are_wrong(checkout):
+    (counts,) = audit(checkout, "--tau2", str(checkout), "--domain", "lending", "--limit", "1", "--mutants", "20")
+    assert counts["equivalent"] >= 2  # without the look-up, and with another name in it
+    assert counts["mutants"] == counts["caught"]
+    assert counts["mutants"].keys() == {"call left out", "argument changed", "call added", "text left out"}
+    assert counts["mutants"]["call left out"] == counts["mutants"]["text left out"] == 1
+
+
+def test_the_same_seed_gives_the_same_figures(checkout):
+    figures = [audit(checkout, "--tau2", str(checkout), "--seed", seed) for seed in ("1", "1")]
+    assert figures[0] == figures[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "says"),
+    [
+        (lambda folder: None, ["--domain", "nowhere"], "no domain 'nowhere'; there are lending"),
+        (lambda folder: (folder / LENDING / "tasks.json").unlink(), ["--domain", "lending"], "tasks.json cannot be"),
+        (lambda folder: None, ["--domain", "lending:policy.md"], "policy.md:1: no JSON"),
+        (lambda folder: (folder / "src/tau2/environment/toolkit.py").unlink(), [], "give a checkout of https://"),
+        (
+            lambda folder: (folder / "src/tau2/evaluator/evaluator_env.py").write_text("import socket_of_mine"),
+            ["--domain", "lending"],
+            "evaluator_env.py:1: ModuleNotFoundError",
+        ),
+    ],
+    ids=["domain", "no tasks", "no JSON", "no checkout", "broken code"],
+)
+def test_what_cannot_be_audited_is_one_line(checkout, change, options, says):
+    change(checkout)
+    assert says in read_refusal("--tau2", str(checkout), *options)
+
+
+def test_a_domain_that_was_not_named_and_cannot_be_read_is_a_reason(checkout):
+    (checkout / LENDING / "tasks.json").unlink()
+    (counts,) = audit(checkout, "--tau2", str(checkout))
+    assert counts["reasons"] == {"domain cannot be read": 1} and counts["tasks"] == 0
+
+
+def test_evaluators_run_in_the_sandbox(checkout):
+    file = checkout / "src/tau2/evaluator/evaluator_action.py"
+    file.write_text(f"{file.read_text()}\nopen({str(checkout / 'written')!r}, 'w')\n")
+    assert "data files are only read here" in read_refusal("--tau2", str(checkout), "--domain", "lending")
+    file.write_text(f"{file.read_text().rpartition('open(')[0]}import os\nos.mkdir({str(checkout / 'written')!r})\n")
+    assert "PermissionError" in read_refusal("--tau2", str(checkout), "--domain", "lending")
+    assert not (checkout / "written").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["runs/x", "--tau2", "y"], ["runs/x", "--domain", "airline"], ["--harbor", "y", "--domain", "airline"]],
+    ids=["nothing", "both", "a domain of a run", "a domain of Harbor"],
+)
+def test_what_is_audited_is_named_once(options):
+    assert read_refusal(*options)
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory):
+    """Tasks of a run as Harbor tasks."""
+    folder = tmp_path_factory.mktemp("harbor")
+    made = run({"name": "h", "run": str(folder / "run"), "environments": [{"library": "bank"}], "sample": {"count": 4}})
+    write_harbor_tasks(RunDirectory.open(made.path), folder / "suite")
+    return folder / "suite"
+
+
+def test_harbor_tasks_of_our_own_are_played_again(suite):
+    (counts,) = audit(suite, "--harbor", str(suite), "--mutants", "3")
+    assert counts["tasks"] == counts["played"] == counts["gold_passes"] == counts["empty_fails"] == 4
+    assert sum(counts["mutants"].values()) > 0 and counts["reasons"] == {}
+
+
+def test_harbor_tasks_that_are_wrong_or_need_their_image_are_counted_reasons(suite, tmp_path):
+    places = sorted((suite / "tasks").iterdir())
+    shutil.copytree(places[0], tmp_path / "wrong solution")
+    (tmp_path / "wrong solution" / "solution" / "transcript.jsonl").write_bytes(b"")
+    for name, file, text in (
+        ("no toml", "task.toml", "= ="),
+        ("no transcript", "solution/transcript.jsonl", "[]"),
+        ("other files", "tests/task/config.yaml", "environments: [{python: /etc/passwd}]"),
+        ("programs", "tests/task/config.yaml", "environments: [{mcp: {name: x, command: [touch, y]}}]"),
+    ):
+        shutil.copytree(places[1], tmp_path / name)
+        (tmp_path / name / file).write_text(text)
+    foreign = tmp_path / "foreign"
+    shutil.copytree(places[1], foreign)
+    shutil.rmtree(foreign / "tests" / "task")
+    (counts,) = audit(tmp_path / "x", "--harbor", str(tmp_path))
+    assert counts["tasks"] == 6 and counts["played"] == 1 and counts["gold_passes"] == 0
+    assert counts["reasons"].pop("malformed task: its bundle cannot be played") == 2
+    (gold,) = [reason for reason in counts["reasons"] if reason.startswith("gold fails: ")]
+    del counts["reasons"][gold]
+    assert counts["reasons"] == {
+        "malformed task: task.toml cannot be read": 1,
+        "malformed task: its solution is no transcript": 1,
+        "not played: solution and tests need the task's image": 1,
+    }
+
+
+def test_a_folder_without_tasks_is_wrong_input(tmp_path):
+    assert "holds no Harbor tasks" in read_refusal("--harbor", str(tmp_path))
+    assert "is no folder" in read_refusal("--harbor", str(tmp_path / "missing"))
+
+
+def test_mutants_are_of_each_kind_in_turn_and_differ_from_gold():
+    gold = [SuiteCall("buy", {"item": "tea", "number": 2}), SuiteCall("pay", {"sum": 3})]
+    others = [SuiteCall("buy", {"item": "milk", "number": 1})] * 2
+    mutants = build_mutants(gold, ["3", "30"], others, collect_values([*gold, *others]), 10, random.Random(0))
+    assert [mutant.kind for mutant in mutants[:4]] == [
+        "call left out", "argument changed", "call added", "text left out",
+    ]  # fmt: skip
+    assert [mutant.texts for mutant in mutants if mutant.kind == "text left out"] == [("3",)]  # "30" says "3", too
+    assert sum(mutant.kind == "call added" for mutant in mutants) == 1
+    changed = {str(mutant.calls) for mutant in mutants if mutant.kind == "argument changed"}
+    assert len(changed) == 3 and str(tuple(gold)) not in changed
