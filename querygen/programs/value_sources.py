@@ -4,9 +4,7 @@ A program may compute what it likes; what it puts into a call must be known to w
 result told, that the user did not say and that stands in the program's text is a guess.
 """
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
-from types import CodeType
 from typing import Any
 
 from trajsmith.grounding import leads_to
@@ -159,21 +157,3 @@ def _select_row(rows: Sequence[Any], row: Any, path: str, value: Any) -> Selecto
         if sum(isinstance(other, dict) and other.get(field) == own for other in rows) == 1:
             return Selector(rows=path, how="each", field=field, value=own)
     return None
-
-
-def list_literals(source: str) -> list[Any]:
-    """List the values that stand in a program's text, also those that Python computes from them when it reads it.
-
-    Raises:
-        SyntaxError: It is no Python.
-        ValueError: It holds a null byte.
-    """
-    values, left = list[Any](), [compile(source, "program.py", "exec", dont_inherit=True)]
-    while left:
-        for value in left.pop().co_consts:
-            if isinstance(value, CodeType):
-                left.append(value)
-            else:
-                values += value if isinstance(value, tuple) else [value]
-    tree = ast.parse(source)
-    return values + [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
