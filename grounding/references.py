@@ -171,10 +171,10 @@ def leads_to(provenance: FromOutput, result: Any, value: Any) -> bool:
 def _selected(level: ListLevel, selector: Selector | None) -> bool:
     if selector is None or selector.how == "only":
         return len(level.rows) == 1
-    values = [get_value(row, selector.field) for row in level.rows]
-    own = values[level.index]
+    own = get_value(level.rows[level.index], selector.field)
     if selector.how in ("equals", "each"):
         return bool(own == selector.value)
+    values = [get_value(row, selector.field) for row in level.rows]
     if not (all(isinstance(value, str) for value in values) or all(isinstance(value, int | float) for value in values)):
         return False
     return bool(own == (max(values) if selector.how == "largest" else min(values)))

@@ -52,6 +52,7 @@ from trajsmith.phrasing.value_formatting import (
     parse_datetime,
     shift_date,
     shorten_values,
+    split_quoted,
 )
 from trajsmith.phrasing.voices import (
     AgentVoice,
@@ -159,6 +160,7 @@ __all__ = [
     "shorten_values",
     "singularize",
     "split_identifier",
+    "split_quoted",
     "stem",
     "summarize_rule",
     "to_snake_case",

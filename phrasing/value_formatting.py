@@ -9,6 +9,9 @@ from trajsmith.phrasing.languages import get_language
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
+QUOTED = r"\"[^\"]*\"|„[^“]*“|“[^”]*”"
+"""Pattern of a text in quotation marks: it stays letter by letter."""
+_QUOTED = re.compile(f"({QUOTED})")
 _YEAR = re.compile(r",? (\d{4})\b")
 _SPACES = re.compile(r"[\s_]+")
 _SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
@@ -228,12 +231,21 @@ def find_clock_date(state: dict[str, Any]) -> date:
     return next((moment for moment in map(parse_datetime, (state.get("now"), *inner)) if moment), date.min)
 
 
+def split_quoted(text: str) -> list[str]:
+    """Split a text at what is in quotation marks: each second part is quoted, with its marks."""
+    return _QUOTED.split(text)
+
+
 def drop_near_years(text: str, now: date) -> str:
-    """Dates within half a year of now without their year, as people say them."""
-    return get_language().grammar.drop_near_years(text, now)
+    """Dates within half a year of now without their year, as people say them; what is quoted stays."""
+    parts = split_quoted(text)
+    parts[::2] = [get_language().grammar.drop_near_years(part, now) for part in parts[::2]]
+    return "".join(parts)
 
 
 def shorten_values(text: str, now: date) -> str:
     """Return a message of a user with dates and amounts as people type them: near dates without their year, and whole
-    amounts without pence."""
-    return get_language().grammar.drop_zero_pence(drop_near_years(text, now))
+    amounts without pence. What is quoted stays."""
+    parts = split_quoted(drop_near_years(text, now))
+    parts[::2] = [get_language().grammar.drop_zero_pence(part) for part in parts[::2]]
+    return "".join(parts)

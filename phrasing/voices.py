@@ -10,13 +10,14 @@ from typing import Literal
 from pydantic import Field
 
 from trajsmith.phrasing.languages import get_language
+from trajsmith.phrasing.value_formatting import QUOTED
 from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _WORD = re.compile(r"(?<![\w'’.-])[a-z]{5,}(?![\w'’.-])")
 _NAME = r"[A-Z]\w*(?: [A-Z\d]\w*)*"
-_EXACT = rf"\"[^\"]*\"|„[^“]*“|(?:{_NAME}, )+{_NAME} and {_NAME}|\S*[@\d_]\S*"
+_EXACT = rf"{QUOTED}|(?:{_NAME}, )+{_NAME} and {_NAME}|\S*[@\d_]\S*"
 """Quotations, addresses, amounts and codes stay letter by letter in any case, and so do lists of names: in small
 letters nobody could tell where they end."""
 _FRESH_START = re.compile(r"(?:So|Well|Right|Now|Look|Next|Basically|Here's|The thing|Long story|Quick)\b")

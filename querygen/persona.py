@@ -21,6 +21,7 @@ from trajsmith.phrasing import (
     join_opening,
     pick_text,
     shorten_values,
+    split_quoted,
 )
 from trajsmith.records import GoldCall, JsonObject, Persona, UserFact
 
@@ -28,7 +29,6 @@ REACTING: Mapping[Outcome, float] = {"answered": 0.4, "done": 0.55, "refused": 0
 """Probability of a word about the turn before."""
 NAMES = ("Alex", "Sam", "Robin", "Charlie", "Jo", "Kim", "Lee", "Pat", "Noor", "Mika")
 
-_QUOTED = re.compile(r"(\"[^\"]*\")")
 _SENTENCE_START = re.compile(r"(?<=[a-z][.!?] )(?:the|that|this|my|our)(?= )")
 """The first word of a sentence that begins with what a thing is called: "There are 4 of us. That train, please."."""
 
@@ -115,7 +115,7 @@ def render_query(
     """
     facts = list(known)
     names = [fact.value for fact in facts if isinstance(fact.value, str)]
-    parts = _QUOTED.split(join_opening(opening, text, names))
+    parts = split_quoted(join_opening(opening, text, names))
     parts[::2] = [_SENTENCE_START.sub(lambda match: match[0].capitalize(), part) for part in parts[::2]]
     return render_message(shorten_values("".join(parts), now), persona, facts, rng, slipped)
 

@@ -10,10 +10,11 @@ from trajsmith.environments.blocking import BackgroundLoop
 from trajsmith.evals import EvalContext
 from trajsmith.records import JsonObject, Message, Task, ToolSpec, ToolStyle, Trajectory, Verdict, render_tools
 from trajsmith.train_grpo.loop import build_template_row
+from trajsmith.train_grpo.rewards import ACCEPTED
 from trajsmith.train_grpo.rollouts import Rollout
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user, render_system_prompt
 from trajsmith.verify import VerifySettings
-from trajsmith.verify.rewards import STEP_REWARDS
+from trajsmith.verify.rewards import find_step_rewards
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -78,7 +79,7 @@ class EpisodeSource:
         self.strict_format = strict_format
         self.users = users
         self.style: ToolStyle = tools
-        self.labels_steps = not STEP_REWARDS.isdisjoint(rewards)
+        self.labels_steps = bool(find_step_rewards(name for name in rewards if name != ACCEPTED))
 
     def open_episode(self, task_id: str) -> Rollout:
         """Return a new episode of a task, not started."""

@@ -1,17 +1,22 @@
 """Reward functions in TRL's form, for every way in which its trainers play episodes."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from trajsmith.models import ChatReply
+from trajsmith.records import CriterionOutcome
 from trajsmith.train_grpo.credit import compute_rewards_to_go, compute_turn_rewards
 from trajsmith.train_grpo.episodes import MESSAGE_USER, EpisodeResult, OpenSource, get_result
 from trajsmith.train_grpo.loop import parse_completion
-from trajsmith.train_grpo.rewards import compute_episode_reward
+from trajsmith.train_grpo.rewards import ACCEPTED, compute_episode_reward
 from trajsmith.train_grpo.rollouts import build_text_reply
-from trajsmith.verify import RUBRIC_REWARDS, JudgedPlay, drop_common_criteria
+from trajsmith.verify import JudgedPlay, drop_common_criteria
+
+Rubric = tuple[CriterionOutcome, ...]
+"""Outcomes of the criteria of one episode."""
 
 
 class EpisodeReward:
@@ -47,6 +52,7 @@ class EpisodeReward:
         if episodes is None and environments is not None:
             pairs = zip(environments, completions, strict=True)
             episodes = [environment._finish(get_last_text(messages)) for environment, messages in pairs]
+        replayed = episodes is None
         if episodes is None:
             pairs = zip(task_id or (), completions, strict=True)
             episodes = [self._replay(task, messages) for task, messages in pairs]
@@ -54,8 +60,8 @@ class EpisodeReward:
             log_metric("environment/seconds", sum(episode.seconds for episode in episodes))
             for name, value in count_calls(episodes).items():
                 log_metric(name, value)
-        if self.__name__ in RUBRIC_REWARDS:
-            episodes = compare_episodes(episodes)
+        if self.__name__ != ACCEPTED:
+            episodes = compare_episodes(episodes, spread=not replayed)
             if self.logs and log_metric is not None:
                 for name, value in count_criteria(episodes).items():
                     log_metric(name, value)
@@ -82,19 +88,45 @@ class EpisodeReward:
         return get_result(rollout)
 
 
-def compare_episodes(episodes: Sequence[EpisodeResult]) -> list[EpisodeResult]:
-    """Return the episodes with the criteria left out that all episodes of a task in the batch meet, or none does."""
+def compare_episodes(episodes: Sequence[EpisodeResult], spread: bool = True) -> list[EpisodeResult]:
+    """Return the episodes with the criteria left out that all episodes of a task in the batch meet, or none does.
+
+    Args:
+        episodes: Episodes of this process.
+        spread: The batch may be spread over the processes of a training, all of which come here together; otherwise
+            the episodes of a task are all in this one.
+    """
     compared = list(episodes)
     groups: dict[str, list[tuple[int, JudgedPlay]]] = {}
     for number, episode in enumerate(episodes):
         if episode.trajectory is not None and episode.verdict is not None:
             groups.setdefault(episode.task.id, []).append((number, (episode.trajectory, episode.verdict)))
-    for members in groups.values():
+    own = [(task_id, verdict.rubric) for task_id, members in groups.items() for _, (_, verdict) in members]
+    rubrics: dict[str, list[Rubric]] = {}
+    for task_id, rubric in gather_rubrics(own) if spread else own:
+        rubrics.setdefault(task_id, []).append(rubric)
+    for task_id, members in groups.items():
         task = episodes[members[0][0]].task
-        judged = drop_common_criteria(task, [play for _, play in members])
+        judged = drop_common_criteria(task, [play for _, play in members], rubrics=rubrics[task_id])
         for (number, _), (_, verdict) in zip(members, judged, strict=True):
             compared[number] = replace(episodes[number], verdict=verdict)
     return compared
+
+
+def gather_rubrics(own: list[tuple[str, Rubric]]) -> list[tuple[str, Rubric]]:
+    """Return tasks and outcomes of all processes of a training: TRL compares a group of episodes over all of them.
+
+    Every process must call this, also one without outcomes, or the others wait for it.
+    """
+    if "torch.distributed" not in sys.modules:
+        return own
+    from torch import distributed
+
+    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() == 1:
+        return own
+    parts: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(parts, own)
+    return [each for part in parts for each in part]
 
 
 def count_criteria(episodes: Sequence[EpisodeResult]) -> dict[str, float]:

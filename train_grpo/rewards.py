@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from trajsmith.records import InputError, Task, Trajectory, Verdict
 from trajsmith.verify import build_evidence
-from trajsmith.verify.rewards import REWARDS, STEP_REWARDS, RewardSettings, compute_rewards
+from trajsmith.verify.rewards import REWARDS, RewardSettings, compute_rewards, find_step_rewards
 
 CANNOT_TELL = ("environment_error", "undecided", "user_error")
 ACCEPTED = "accepted"
@@ -46,9 +46,10 @@ def check_exported_reward(name: str) -> str:
     Raises:
         InputError: It is unknown, or needs labels of calls.
     """
-    if name in STEP_REWARDS:
+    check_reward(name)
+    if name != ACCEPTED and find_step_rewards([name]):
         raise InputError(f"reward {name} needs labels of calls, which only `trajsmith grpo` makes: name another one")
-    return check_reward(name)
+    return name
 
 
 def choose_reward(name: str, task: Task, trajectory: Trajectory, verdict: Verdict) -> float | None:

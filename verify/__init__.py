@@ -19,7 +19,7 @@ from trajsmith.verify.pruning import prune_trajectory
 from trajsmith.verify.reference_check import ReferenceCheck, ReferenceFault
 from trajsmith.verify.reference_faults import find_reference_faults, find_task_faults
 from trajsmith.verify.rubric_author import RUBRIC, RubricSettings, add_written_criteria
-from trajsmith.verify.rubric_comparison import RUBRIC_REWARDS, JudgedPlay, drop_common_criteria
+from trajsmith.verify.rubric_comparison import JudgedPlay, drop_common_criteria
 from trajsmith.verify.rubric_judge import RUBRIC_JUDGE, RubricJudge
 from trajsmith.verify.rubrics import count_criteria_by_outcome, derive_rubric, find_common_criteria
 from trajsmith.verify.selection import select_best
@@ -37,7 +37,6 @@ __all__ = [
     "JUDGE",
     "RUBRIC",
     "RUBRIC_JUDGE",
-    "RUBRIC_REWARDS",
     "AuditSettings",
     "CheckAuthor",
     "CodeCheckRunner",

@@ -7,14 +7,14 @@ from trajsmith.verify.rewards import RewardSettings, compute_rewards
 from trajsmith.verify.rubrics import find_common_criteria
 from trajsmith.verify.verdicts import build_evidence
 
-RUBRIC_REWARDS = ("rubric", "rubric_weighted")
-"""Rewards that are computed from the criteria."""
-
 JudgedPlay = tuple[Trajectory, Verdict]
 
 
 def drop_common_criteria(
-    task: Task, judged: Sequence[JudgedPlay], settings: RewardSettings | None = None
+    task: Task,
+    judged: Sequence[JudgedPlay],
+    settings: RewardSettings | None = None,
+    rubrics: Sequence[Sequence[CriterionOutcome]] | None = None,
 ) -> list[JudgedPlay]:
     """Return the plays of one task with the criteria left out that all candidates meet, or none does.
 
@@ -25,9 +25,10 @@ def drop_common_criteria(
         task: The task that was played.
         judged: Its candidates.
         settings: Rewards of the verdicts.
+        rubrics: Outcomes of all candidates, where those judged are only some of them.
     """
     settings = settings or RewardSettings()
-    comparable = [verdict.rubric for _, verdict in judged if verdict.rubric]
+    comparable = [rubric for rubric in rubrics or [verdict.rubric for _, verdict in judged] if rubric]
     common = find_common_criteria([[each.met if each.counts else None for each in rubric] for rubric in comparable])
     counted = {number for rubric in comparable for number, each in enumerate(rubric) if each.counts}
     if not common or counted <= common.keys():
@@ -49,12 +50,6 @@ def replace_rubric(
     if rubric == verdict.rubric:
         return verdict
     updated = verdict.model_copy(update={"rubric": rubric})
-    names = tuple(name for name in settings.names if name in RUBRIC_REWARDS)
-    rewards = {name: value for name, value in verdict.rewards.items() if name not in RUBRIC_REWARDS}
-    if names:
-        evidence = build_evidence(task, trajectory, updated)
-        rewards |= compute_rewards(evidence, settings.model_copy(update={"names": names}))
-    updated = updated.model_copy(
-        update={"rewards": {name: rewards[name] for name in settings.names if name in rewards}}
-    )
+    rewards = compute_rewards(build_evidence(task, trajectory, updated), settings)
+    updated = updated.model_copy(update={"rewards": rewards})
     return updated.model_copy(update={"id": updated.content_id()})

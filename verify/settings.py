@@ -8,7 +8,7 @@ from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.records import FrozenModel, InstalledCheck, JsonObject
 from trajsmith.verify.checks import CHECKS, KINDS
 from trajsmith.verify.code_checks import CHECK_SANDBOX
-from trajsmith.verify.rewards import STEP_REWARDS, RewardSettings
+from trajsmith.verify.rewards import RewardSettings, find_step_rewards
 
 
 class ImportedSettings(FrozenModel):
@@ -55,8 +55,10 @@ class VerifySettings(FrozenModel):
 
     @model_validator(mode="after")
     def _rewards_have_labels(self) -> Self:
-        if not self.step_labels and (named := STEP_REWARDS.intersection(self.rewards.names)):
-            raise ValueError(f"rewards.names: {min(named)} needs step_labels: true")
+        if self.step_labels or "rewards" not in self.model_fields_set:  # the usual rewards need none
+            return self
+        if named := find_step_rewards(self.rewards.names):
+            raise ValueError(f"rewards.names: {named[0]} needs step_labels: true")
         return self
 
     @property

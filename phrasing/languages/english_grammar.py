@@ -38,7 +38,7 @@ _DURATIONS = {
     150: "two and a half hours", 180: "three hours",
 }  # fmt: skip
 _PLACE_TWICE = re.compile(r"\b(in the [a-z]+(?: [a-z]+)?)\b([^.!?;\n]*?\b)\1\b")
-_WHOLE_AMOUNT = re.compile(r"(£\d[\d,]*)\.00(?![\d\"])")
+_WHOLE_AMOUNT = re.compile(r"(£\d[\d,]*)\.00(?!\d)")
 _AMOUNT = re.compile(
     r"[£$€]\s?(\d[\d,]{0,30}(?:\.\d{1,30})?)|(\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(?:€|euros?|dollars?|pounds?)\b"
 )

@@ -4,9 +4,8 @@ A program may compute what it likes; what it puts into a call must be known to w
 result told, that the user did not say and that stands in the program's text is a guess.
 """
 
-import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from types import CodeType
 from typing import Any
 
 from trajsmith.grounding import get_leaf_name, leads_to
@@ -116,64 +115,59 @@ def find_in_results(value: Any, name: str, calls: Sequence[GoldCall]) -> FromOut
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         return None
-    options: list[FromOutput] = []
+    first: FromOutput | None = None
     for number in range(len(calls) - 1, -1, -1):
-        for path, selectors in _iterate_places(calls[number].result, value, "$", (), 0):
+        for path, selectors in _iterate_places(calls[number].result, value, "$", 0):
+            named = path.rsplit(".", 1)[-1] == name
             source = FromOutput(call=number, path=path, selectors=selectors)
-            if leads_to(source, calls[number].result, value):
-                if path.rsplit(".", 1)[-1] == name:
+            if (named or first is None) and leads_to(source, calls[number].result, value):
+                if named:
                     return source
-                options.append(source)
-    return options[0] if options else None
+                first = source
+    return first
 
 
-def _iterate_places(
-    node: Any, value: Any, path: str, selectors: tuple[Selector, ...], depth: int
-) -> Iterator[tuple[str, tuple[Selector, ...]]]:
+def _iterate_places(node: Any, value: Any, path: str, depth: int) -> Iterator[tuple[str, tuple[Selector, ...]]]:
     """Yield general paths to a value, with a selector for the row of each list on the way."""
     if depth > DEEPEST:
         return
     if isinstance(node, dict):
         for key, inner in node.items():
-            yield from _iterate_places(inner, value, f"{path}.{key}", selectors, depth + 1)
+            yield from _iterate_places(inner, value, f"{path}.{key}", depth + 1)
     elif isinstance(node, list):
+        counts: dict[str, Counter[Any]] = {}
         for row in node:
-            selector = _select_row(node, row, path, value)
+            places = list(_iterate_places(row, value, f"{path}[*]", depth + 1))
+            selector = _select_row(node, row, path, value, counts) if places else None
             if selector is not None:
-                yield from _iterate_places(row, value, f"{path}[*]", (*selectors, selector), depth + 1)
+                yield from ((place, (selector, *inner)) for place, inner in places)
     elif _is_same(node, value):
-        yield path, selectors
+        yield path, ()
 
 
-def _select_row(rows: Sequence[Any], row: Any, path: str, value: Any) -> Selector | None:
-    """Select a row by the field that has the value, else by one that no other row has."""
+def _select_row(
+    rows: Sequence[Any], row: Any, path: str, value: Any, counts: dict[str, Counter[Any]]
+) -> Selector | None:
+    """Select a row by the field that has the value, else by one that no other row has.
+
+    Args:
+        rows: The rows.
+        row: The one that is meant.
+        path: Where they are.
+        value: The value.
+        counts: Fields to the rows that have each value; filled where a field is looked at first.
+    """
     if len(rows) == 1:
         return Selector(rows=path, how="only")
     if not isinstance(row, dict):
         return None
-    fields = sorted(row, key=lambda field: row[field] != value)
-    for field in fields:
+    for field in sorted(row, key=lambda field: row[field] != value):
         own = row[field]
         if not isinstance(own, str | int | float) or isinstance(own, bool):
             continue
-        if sum(isinstance(other, dict) and other.get(field) == own for other in rows) == 1:
+        if field not in counts:
+            values = (other.get(field) for other in rows if isinstance(other, dict))
+            counts[field] = Counter(each for each in values if isinstance(each, str | int | float))
+        if counts[field][own] == 1:
             return Selector(rows=path, how="each", field=field, value=own)
     return None
-
-
-def list_literals(source: str) -> list[Any]:
-    """List the values that stand in a program's text, also those that Python computes from them when it reads it.
-
-    Raises:
-        SyntaxError: It is no Python.
-        ValueError: It holds a null byte.
-    """
-    values, left = list[Any](), [compile(source, "program.py", "exec", dont_inherit=True)]
-    while left:
-        for value in left.pop().co_consts:
-            if isinstance(value, CodeType):
-                left.append(value)
-            else:
-                values += value if isinstance(value, tuple) else [value]
-    tree = ast.parse(source)
-    return values + [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]

@@ -19,7 +19,7 @@ from trajsmith.querygen.programs.python_source import render_python
 from trajsmith.querygen.programs.sentences import render_answers, render_question
 from trajsmith.querygen.programs.written import WrittenProgram, load_written
 from trajsmith.querygen.programs.written_execution import ProgramLimits, SourceRunner, open_sandbox
-from trajsmith.querygen.programs.written_mutants import list_operations, mutate_source
+from trajsmith.querygen.programs.written_mutants import list_mutants, list_operations, mutate_source
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.records import (
     AnswerFact,
@@ -252,10 +252,10 @@ def _open_written(
     query = render_query(greeting, written.question, persona, known.values(), find_clock_date(state), rng)
 
     async def run_mutants(limit: int, rng: random.Random) -> AsyncIterator[tuple[str, ProgramRun]]:
-        mutants = list(mutate_source(written.python))
-        for kind, text in rng.sample(mutants, min(len(mutants), WRITTEN_MUTANTS * limit)):
+        mutants = list_mutants(written.python)
+        for number, kind in rng.sample(mutants, min(len(mutants), WRITTEN_MUTANTS * limit)):
             try:
-                yield kind, await runner.run(text)
+                yield kind, await runner.run(mutate_source(written.python, number, kind))
             except RecordDropped:
                 continue  # it crashes, or a call of it is refused: no answer comes of it
 

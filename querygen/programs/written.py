@@ -20,7 +20,7 @@ from trajsmith.models.structured import complete_structured
 from trajsmith.phrasing import format_value, humanize, is_value_mentioned, join_words
 from trajsmith.querygen.programs.composition import ProgramSettings
 from trajsmith.querygen.programs.execution import DECIMALS, ProgramRun, ProgramRunner, get_rows, is_number
-from trajsmith.querygen.programs.value_sources import list_literals
+from trajsmith.querygen.programs.source_text import list_literals
 from trajsmith.querygen.programs.written_execution import ProgramLimits, SourceRunner, prove_dependence, render_calls
 from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
 from trajsmith.records import (

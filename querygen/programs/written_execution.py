@@ -10,7 +10,8 @@ from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.environments.sandbox.solutions import LIMITS, SolutionSandbox
 from trajsmith.grounding import iterate_leaves
 from trajsmith.querygen.programs.execution import ProgramRun
-from trajsmith.querygen.programs.value_sources import UnknownValue, find_sources, list_literals
+from trajsmith.querygen.programs.source_text import list_literals
+from trajsmith.querygen.programs.value_sources import UnknownValue, find_sources
 from trajsmith.records import (
     EnvironmentFault,
     EnvironmentSpec,
@@ -70,10 +71,7 @@ class SourceRunner:
         """
         self.calls = []
         await self.session.reset(self.state)
-        try:
-            literals = list_literals(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise RecordDropped("program_no_function", f"it is no Python: {error}") from error
+        literals = list_literals(source)
 
         async def make_call(name: str, arguments: JsonObject) -> ToolResult:
             return await self._call(name, arguments, facts, literals)

@@ -1,8 +1,9 @@
 """Mutants of a program that somebody wrote: one comparison, filter, branch, aggregate, sign or loop is another."""
 
 import ast
-import copy
-from collections.abc import Iterator
+from itertools import islice
+
+from trajsmith.querygen.programs.source_text import parse_source
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -14,15 +15,25 @@ _SIGNS: dict[type[ast.operator], type[ast.operator]] = {
 _AGGREGATES = {"sum": "max", "max": "min", "min": "max", "len": "bool"}
 
 
-def mutate_source(source: str) -> Iterator[tuple[str, str]]:
-    """Yield wrong programs: their kind and their text."""
-    tree = ast.parse(source)
-    for number, node in enumerate(ast.walk(tree)):
-        for kind in _list_kinds(node):
-            changed = copy.deepcopy(tree)
-            target = list(ast.walk(changed))[number]
-            _CHANGES[kind](target)
-            yield kind, ast.unparse(ast.fix_missing_locations(changed))
+def list_mutants(source: str) -> list[tuple[int, str]]:
+    """List the places where one change makes a wrong program: the number of the node as walked, and the kind of change.
+
+    Raises:
+        RecordDropped: The program is no Python, or too deep.
+    """
+    nodes = ast.walk(parse_source(source))
+    return [(number, kind) for number, node in enumerate(nodes) for kind in _list_kinds(node)]
+
+
+def mutate_source(source: str, number: int, kind: str) -> str:
+    """Return the wrong program of a place.
+
+    Raises:
+        RecordDropped: The program is no Python, or too deep.
+    """
+    tree = parse_source(source)
+    _CHANGES[kind](next(islice(ast.walk(tree), number, None)))
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def _list_kinds(node: ast.AST) -> list[str]:
@@ -99,8 +110,11 @@ def list_operations(source: str, tools: int, writes: bool) -> tuple[str, ...]:
         source: Python text.
         tools: Different tools that it reads from.
         writes: It changes the state.
+
+    Raises:
+        RecordDropped: The program is no Python, or too deep.
     """
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = list(ast.walk(parse_source(source)))
     loops = any(isinstance(node, ast.For | ast.While | ast.comprehension) for node in nodes)
     branches = any(
         isinstance(node, ast.If | ast.IfExp) or (isinstance(node, ast.comprehension) and node.ifs) for node in nodes

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from trajsmith.phrasing import is_answer_stated
+from trajsmith.phrasing import is_answer_stated, is_value_mentioned, shorten_values, use_language
 from trajsmith.phrasing.value_formatting import drop_near_years
 
 OPEN = "Is a window open?"
@@ -107,3 +107,30 @@ def test_a_thing_and_its_place_may_be_told_apart_in_one_sentence():
     assert not is_answer_stated("At Hotel Astra there is a twin room. The single room is at the Rookery.", room)
     assert not is_answer_stated("You have a single room.", room)
     assert not is_answer_stated("Greta Egan wrote to Oskar Ito at Brinton.", "Oskar Egan at Brinton")
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "typed", "exact"),
+    [
+        (
+            "en",
+            'On 3 July 2026 add the note "Paid £50.00 in cash on 3 July 2026", as I paid £50.00',
+            'On 3 July add the note "Paid £50.00 in cash on 3 July 2026", as I paid £50',
+            "Paid £50.00 in cash on 3 July 2026",
+        ),
+        ("en", "As “£50.00 by 3 July 2026” for £50.00", "As “£50.00 by 3 July 2026” for £50", "£50.00 by 3 July 2026"),
+        ("en", 'The 5" pipe of 3 July 2026 is £50.00', 'The 5" pipe of 3 July is £50', '5" pipe'),
+        (
+            "de",
+            'Am 3. Juli 2026 „50,00 £ bar am 3. Juli 2026“ und "für 50,00 £", also 50,00 £',
+            'Am 3. Juli „50,00 £ bar am 3. Juli 2026“ und "für 50,00 £", also 50 £',
+            "50,00 £ bar am 3. Juli 2026",
+        ),
+    ],
+    ids=["quoted", "curly", "inches", "german"],
+)
+def test_what_is_quoted_stays_letter_by_letter(language: str, said: str, typed: str, exact: str) -> None:
+    with use_language(language):
+        assert shorten_values(said, date(2026, 7, 1)) == typed
+        assert is_value_mentioned(typed, exact)
+        assert drop_near_years(said, date(2026, 7, 1)).count("2026") == typed.count("2026")

@@ -1,6 +1,9 @@
 """Rubrics in runs: tasks have them, candidates are compared by them, dataset, report, solvers and GRPO show them."""
 
 import asyncio
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from trajsmith.pipeline.stages import RoleFactory
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import Message, Task, Trajectory, Verdict
 from trajsmith.records.journal import read_records
+from trajsmith.train_grpo import reward_functions
 from trajsmith.train_grpo.episodes import EpisodeResult
 from trajsmith.train_grpo.reward_functions import EpisodeReward
 
@@ -106,6 +110,75 @@ def test_a_group_of_episodes_is_rewarded_by_what_tells_them_apart(done: RunDirec
             scores = reward([[], []], episodes=episodes, log_metric=lambda key, value: logged.update({key: value}))
             assert scores == [verdict.rewards[name] for _, verdict in judged]
     assert logged.keys() >= {"rubric/counted", "rubric/dropped", "rubric/no_judge"}
+
+
+def build_episodes(run: RunDirectory) -> list[EpisodeResult]:
+    """Four episodes of a task; each misses one criterion more than the one before."""
+    task, judged = list_groups(run)[0]
+    play, verdict = judged[0]
+    rubrics = [
+        tuple(
+            each.model_copy(update={"left_out": "", "met": place >= missed})
+            for place, each in enumerate(verdict.rubric)
+        )
+        for missed in range(4)
+    ]
+    return [EpisodeResult(task, play, verdict.model_copy(update={"rubric": rubric}), 0.0) for rubric in rubrics]
+
+
+def score(episodes: list[EpisodeResult]) -> list[float | None]:
+    reward = EpisodeReward("rubric_weighted", lambda: None)  # type: ignore[arg-type, return-value]
+    return reward([[]] * len(episodes), episodes=episodes)
+
+
+def test_a_group_over_several_processes_is_compared_as_a_whole(
+    done: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episodes = build_episodes(done)
+    whole = score(episodes)
+    assert whole[0] == 1.0 and len(set(whole)) == 4
+    assert score(episodes[:2]) + score(episodes[2:]) == [1.0, 0.0, 1.0, 0.0]  # as two groups, with nothing in common
+    everything = [(each.task.id, each.verdict.rubric) for each in episodes if each.verdict is not None]
+    monkeypatch.setattr(reward_functions, "gather_rubrics", lambda own: everything)
+    assert score(episodes[:2]) + score(episodes[2:]) == whole
+    assert score([]) == []
+
+
+WORKER = """
+import json, pickle, sys
+from pathlib import Path
+from torch import distributed
+from trajsmith.train_grpo.reward_functions import EpisodeReward
+
+folder, rank = Path(sys.argv[1]), int(sys.argv[2])
+distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+episodes = pickle.loads((folder / "episodes").read_bytes())
+reward = EpisodeReward("rubric_weighted", None)
+scores = []
+for cut in (2, 3, 4):
+    own = episodes[cut:] if rank else episodes[:cut]
+    scores.append(reward([[]] * len(own), episodes=own))
+print(json.dumps(scores))
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.train
+def test_processes_of_a_training_gather_what_their_episodes_met(done: RunDirectory, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is missing: pip install -e '.[train]'")
+    episodes = build_episodes(done)
+    (tmp_path / "episodes").write_bytes(pickle.dumps(episodes))
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), str(rank)], stdout=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    try:
+        scores = [orjson.loads(worker.communicate(timeout=120)[0]) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    assert [first + second for first, second in zip(*scores, strict=True)] == [score(episodes)] * 3
 
 
 async def answer(request: Any) -> ChatReply:

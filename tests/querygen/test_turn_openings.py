@@ -94,9 +94,9 @@ def test_a_sentence_that_begins_with_what_a_thing_is_called_has_a_capital(style:
 
 
 def test_amounts_are_typed_without_pence_where_there_are_none() -> None:
-    text = 'Please pay £1,200.00 to Ann and £12.50 to Bo, marked "rest of £40.00".'
+    text = 'Please pay £1,200.00 to Ann and £12.50 to Bo, marked "rest of £40.00 in cash".'
     typed = render_query("", text, PERSONA, (), date(2026, 5, 1), random.Random(1))
-    assert "£1,200 to" in typed and "£12.50" in typed and '"rest of £40.00"' in typed
+    assert "£1,200 to" in typed and "£12.50" in typed and '"rest of £40.00 in cash"' in typed
 
 
 def test_nobody_says_their_name_to_their_own_calendar() -> None:

@@ -580,13 +580,30 @@ def test_units_of_nothing_but_masked_messages_are_left_out(folder, labelled_rows
         assert len(plan.rows) == len(full.rows) and plan.masked_messages == bad and plan.masked_rows == 0
 
 
-def test_masked_tokens_are_what_the_trainer_gets(folder, labelled_rows):
+def test_masked_tokens_are_what_the_trainer_gets(folder, labelled_rows, monkeypatch):
+    from trl import SFTTrainer
+
     from trajsmith.models import read_checkpoint_info
     from trajsmith.train_sft.training import train
 
+    collated = []
+
+    def note_batches(trainer, *_, **__):
+        for batch in trainer.get_train_dataloader():
+            whole = batch["attention_mask"].bool()
+            pairs = zip(batch["input_ids"], batch["labels"], whole, strict=True)
+            collated.extend((ids[real].tolist(), labels[real].tolist()) for ids, labels, real in pairs)
+            assert (batch["labels"][~whole] == -100).all()
+        return learn(trainer)
+
+    learn = SFTTrainer.train
+    monkeypatch.setattr(SFTTrainer, "train", note_batches)
     plan = train(config(folder, out=folder / "masked", mask_steps=True, trainer={**TRAINER, "max_steps": 1}))
+    assert sorted(collated) == sorted((list(row.ids), list(row.labels)) for row in plan.labelled)
+    learnt = [sum(label != -100 for label in labels) for _, labels in collated]
     info = read_checkpoint_info(str(folder / "masked")).training[-1]
-    assert info["masked_messages"] == plan.masked_messages > 0 and info["tokens_in_loss"] == plan.trained
+    assert info["masked_messages"] == plan.masked_messages > 0
+    assert info["tokens_in_loss"] == plan.trained == sum(learnt) < sum(len(ids) for ids, _ in collated)
 
 
 def test_rows_without_labels_cannot_be_masked(folder):

@@ -21,6 +21,8 @@ from trajsmith.records import (
     UserFact,
     Verdict,
 )
+from trajsmith.train_grpo.episodes import EpisodeResult
+from trajsmith.train_grpo.reward_functions import EpisodeReward
 from trajsmith.verify import (
     CheckAuthor,
     RubricJudge,
@@ -33,7 +35,8 @@ from trajsmith.verify import (
     verify_trajectory,
 )
 from trajsmith.verify.code_checks import CHECK_SANDBOX, CodeCheckRunner
-from trajsmith.verify.rewards import RewardSettings
+from trajsmith.verify.rewards import REWARDS as REGISTRY
+from trajsmith.verify.rewards import RewardEvidence, RewardSettings
 
 REWARDS = RewardSettings(names=("rubric", "rubric_weighted", "checks"))
 
@@ -195,6 +198,24 @@ async def test_criteria_that_all_or_no_candidates_meet_are_dropped() -> None:
     assert alone == judged[:1]
     equal = drop_common_criteria(task, [judged[0], judged[0]], REWARDS)
     assert all(each.counts for _, verdict in equal for each in verdict.rubric)  # nothing would be left
+
+
+async def test_every_reward_that_reads_criteria_follows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for registered in ("_things", "_modules", "_loaded"):
+        monkeypatch.setattr(REGISTRY, registered, dict(getattr(REGISTRY, registered)))
+
+    @REGISTRY.register("share_met")
+    def share_met(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
+        counted = [each for each in evidence.criteria if each.counts]
+        return sum(bool(each.met) for each in counted) / len(counted)
+
+    task = await build_task()
+    played = [(await judge_lines(task, PLAYS[name][0](desk.gold_lines()))) for name in ("gold", "other-value")]
+    compared = drop_common_criteria(task, played, RewardSettings(names=("share_met",)))
+    assert [verdict.rewards for _, verdict in compared] == [{"share_met": 1.0}, {"share_met": 0.0}]
+    reward = EpisodeReward("share_met", lambda: None)  # type: ignore[arg-type, return-value]
+    episodes = [EpisodeResult(task, play, verdict, 0.0) for play, verdict in played]
+    assert reward([[], []], episodes=episodes) == [1.0, 0.0]
 
 
 async def test_nothing_that_all_get_wrong_is_called_right() -> None:

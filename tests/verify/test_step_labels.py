@@ -6,9 +6,11 @@ import pytest
 from trajsmith.environments import NativeSession
 from trajsmith.export import build_row
 from trajsmith.records import EnvironmentFault, JsonObject, Trajectory, Verdict
+from trajsmith.train_grpo.episodes import EpisodeSource
 from trajsmith.train_grpo.rewards import compute_episode_reward
+from trajsmith.usersim import PlaySettings
 from trajsmith.verify import VerifySettings, verify_trajectory
-from trajsmith.verify.rewards import RewardSettings
+from trajsmith.verify.rewards import REWARDS, RewardEvidence, RewardSettings, needs_step_labels
 from trajsmith.verify.step_labels import ASKED, LEADS_AWAY, LEADS_BACK, NO_DIFFERENCE, OTHER_OUTCOME, label_steps
 
 Call = tuple[str, JsonObject]
@@ -133,6 +135,22 @@ async def test_a_failed_play_earns_nothing_for_its_steps_and_no_labels_tell_noth
 def test_the_reward_of_steps_needs_labels() -> None:
     with pytest.raises(ValueError, match=r"rewards\.names: steps needs step_labels: true"):
         VerifySettings(rewards=RewardSettings(names=("checks", "steps")))
+
+
+def test_a_reward_of_a_plug_in_declares_that_it_needs_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    for registered in ("_things", "_modules", "_loaded"):
+        monkeypatch.setattr(REWARDS, registered, dict(getattr(REWARDS, registered)))
+
+    @REWARDS.register("harmless")
+    @needs_step_labels
+    def harmless(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
+        return None if evidence.step_labels is None else 1.0
+
+    with pytest.raises(ValueError, match=r"rewards\.names: harmless needs step_labels: true"):
+        VerifySettings(rewards=RewardSettings(names=("checks", "harmless")))
+    for rewards, labels in ((("accepted", "harmless"), True), (("accepted", "checks"), False)):
+        source = EpisodeSource([], {}, None, PlaySettings(), rewards=rewards)  # type: ignore[arg-type]
+        assert source.labels_steps is labels
 
 
 async def test_labels_are_off_by_default() -> None:

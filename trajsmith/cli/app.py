@@ -257,8 +257,7 @@ def replay(
 
     opened = _open(directory, option, reads=True)
     if key is not None:
-        repository, _ = split_reference(directory or option or "")
-        folder = opened.path.resolve()
+        folder, repository = opened.path.resolve(), split_reference(directory or option or "")[0]
         signature = check_signature(folder.parent, folder.name, key, repository)
         out.print(f"signed by {signature.key_id} for {signature.repository}", markup=False)
     report = _with_progress(opened.path, lambda progress: replay_run(opened, ids or [], progress))
@@ -406,8 +405,7 @@ def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
             f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
             f"cost {summary.cost_per_accepted:.4f}"
         )
-    if summary.repairs:
-        repair.show_repairs(summary)
+    repair.show_repairs(summary)
     reasons = Counter(summary.rejected).most_common()
     for reason, number in reasons[:MOST_REASONS]:
         out.print(f"rejected: {reason}: {number}", markup=False)

@@ -55,7 +55,9 @@ def repair(
 
 
 def show_repairs(summary: "Summary") -> None:
-    """Print the repairs by mistake and kind, and why the other plays were not repaired."""
+    """Print the repairs by mistake and kind, and why the other plays were not repaired; nothing if there are none."""
+    if not summary.repairs:
+        return
     total = sum(sum(kinds.values()) for kinds in summary.repairs.values())
     table = Table("mistake", "cut", "recover", title=f"{total} of {summary.funnel['failed']} failed plays repaired")
     for mistake, kinds in summary.repairs.items():

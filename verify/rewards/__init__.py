@@ -2,11 +2,12 @@
 
 from trajsmith.verify.rewards._evidence import (
     REWARDS,
-    STEP_REWARDS,
     Reward,
     RewardEvidence,
     RewardName,
     RewardSettings,
+    find_step_rewards,
+    needs_step_labels,
 )
 
 
@@ -16,4 +17,13 @@ def compute_rewards(evidence: RewardEvidence, settings: RewardSettings) -> dict[
     return {name: round(value, 4) for name, value in values.items() if value is not None}
 
 
-__all__ = ["REWARDS", "STEP_REWARDS", "Reward", "RewardEvidence", "RewardName", "RewardSettings", "compute_rewards"]
+__all__ = [
+    "REWARDS",
+    "Reward",
+    "RewardEvidence",
+    "RewardName",
+    "RewardSettings",
+    "compute_rewards",
+    "find_step_rewards",
+    "needs_step_labels",
+]

@@ -1,6 +1,6 @@
 """Inputs of the reward functions, and their registry."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,9 +12,23 @@ Reward = Callable[["RewardEvidence", "RewardSettings"], float | None]
 """A pure function to a number, or None where it cannot tell."""
 
 REWARDS: Registry[Reward] = Registry("rewards", "trajsmith.verify.rewards")
-STEP_REWARDS = frozenset({"steps"})
-"""Rewards that need the labels of calls."""
+_STEP_REWARDS: list[Reward] = []
 RewardName = Annotated[str, AfterValidator(REWARDS.check_name)]
+
+
+def needs_step_labels(reward: Reward) -> Reward:
+    """Declare that a reward needs the labels of calls, which take runs of their own; a decorator."""
+    _STEP_REWARDS.append(reward)
+    return reward
+
+
+def find_step_rewards(names: Iterable[str]) -> list[str]:
+    """Return the names of the rewards that need the labels of calls; all named ones are imported.
+
+    Raises:
+        InputError: One cannot be imported.
+    """
+    return [name for name in names if REWARDS.get(name) in _STEP_REWARDS]
 
 
 class RewardSettings(FrozenModel):

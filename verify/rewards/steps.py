@@ -1,11 +1,12 @@
 """Share of the calls that were worth making."""
 
-from trajsmith.verify.rewards._evidence import REWARDS, RewardEvidence, RewardSettings
+from trajsmith.verify.rewards._evidence import REWARDS, RewardEvidence, RewardSettings, needs_step_labels
 
 WORTH = frozenset({"needed", "recovering"})
 
 
 @REWARDS.register("steps")
+@needs_step_labels
 def reward(evidence: RewardEvidence, settings: RewardSettings) -> float | None:
     """Calls of the agent that are needed or recovering, as a share of its calls. Bounds: 0 to 1.
 

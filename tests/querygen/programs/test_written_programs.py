@@ -1,6 +1,8 @@
 """Programs that a model writes: repaired from what execution showed, proved, played; each bad input has its reason."""
 
+import ast
 import asyncio
+import time
 from typing import Any
 
 import orjson
@@ -20,10 +22,11 @@ from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.stages import RoleFactory
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.programs import ProgramSettings, ProgramWriter, ground_written_program
-from trajsmith.querygen.programs.value_sources import UnknownValue, find_sources, list_literals
+from trajsmith.querygen.programs.source_text import DEEPEST, list_literals
+from trajsmith.querygen.programs.value_sources import UnknownValue, find_in_results, find_sources
 from trajsmith.querygen.programs.written import load_written
 from trajsmith.querygen.programs.written_execution import change_result
-from trajsmith.querygen.programs.written_mutants import list_operations, mutate_source
+from trajsmith.querygen.programs.written_mutants import list_mutants, list_operations, mutate_source
 from trajsmith.records import (
     Chain,
     Composite,
@@ -36,6 +39,7 @@ from trajsmith.records import (
     JsonObject,
     Message,
     RecordDropped,
+    Selector,
     Task,
     ToolSpec,
     Trajectory,
@@ -149,6 +153,8 @@ BAD = {
     "no-python": ("program_no_function", draft("def solve(call) return 1")),
     "no-function": ("program_no_function", draft("def answer(call):\n    return 1\n")),
     "deep": ("program_no_function", draft("def solve(call):\n    return " + "(" * 400 + "1" + ")" * 400)),
+    "long-sum": ("program_too_deep", draft(COUNT.replace("len(switched)", "len(switched)" + " + 0" * 400))),
+    "null-byte": ("program_no_function", draft(COUNT + "\0")),
     "other-tool": ("program_unknown_tool", draft(COUNT.replace('"list_rooms"', '"open_safe"'))),
     "refused": ("program_refused_call", draft(COUNT.replace('room["room_id"]', 'room["room_name"]'))),
     "guessed-id": ("program_unknown_value", draft(COUNT.replace('room["room_id"]', '"R" + str(91)'))),
@@ -223,6 +229,25 @@ def test_sources_lead_through_lists_in_lists_and_into_arguments() -> None:
     assert isinstance(both, Composite) and set(both.leaves) == {"ids[0]", "ids[1]"}
 
 
+@pytest.mark.parametrize(
+    ("value", "name", "path", "row"),
+    [
+        ("O3999", "order", "$.result[*].id", "O3999"),
+        ("open", "status", "$.result[*].status", "O0"),
+        ("open", "state", "$.result[*].status", "O0"),
+    ],
+    ids=["one-row", "every-row", "every-row-by-another-name"],
+)
+def test_sources_in_long_lists_take_time_by_the_row(value: str, name: str, path: str, row: str) -> None:
+    """Rows are counted once per field, and one reference is followed: 4,000 rows take no 4,000 walks over them."""
+    orders = [{"status": "open", "id": f"O{number}", "n": number} for number in range(4000)]
+    started = time.process_time()
+    source = find_in_results(value, name, [read("orders", {"result": orders})])
+    assert time.process_time() - started < 1
+    assert source is not None and source.path == path
+    assert source.selectors == (Selector(rows="$.result", how="each", field="id", value=row),)
+
+
 @pytest.mark.parametrize("arguments", [{"x": "O9"}, {"x": 42}, {"x": 5}, {"x": True}, {"x": ["O1", "O9"]}])
 def test_what_no_tool_and_nobody_said_is_unknown(arguments: JsonObject) -> None:
     literals = list_literals("a = 42\nb = 2 + 3\ndef f():\n    return 'O9'\n")
@@ -235,7 +260,7 @@ def test_mutants_differ_in_one_place_each() -> None:
         "def solve(call):\n    rows = sorted((r for r in call('a') if r > 1), reverse=True)\n    t = sum(rows) + 1\n"
     )
     source += "    for r in rows:\n        if t:\n            call('b')\n    return t\n"
-    mutants = list(mutate_source(source))
+    mutants = [(kind, mutate_source(source, number, kind)) for number, kind in list_mutants(source)]
     assert {kind for kind, _ in mutants} == {
         "program_bound", "program_filter", "program_skipped_row", "program_branch", "program_arithmetic",
         "program_aggregate", "program_order",
@@ -244,6 +269,37 @@ def test_mutants_differ_in_one_place_each() -> None:
     for _, text in mutants:
         compile(text, "mutant", "exec")
     assert list_operations(source, 2, True) == ("list", "loop", "branch", "join", "write", "sorted", "sum")
+
+
+@pytest.mark.parametrize("read_source", [list_literals, list_mutants, lambda source: list_operations(source, 1, False)])
+@pytest.mark.parametrize("terms", [400, 3000])
+def test_a_program_too_deep_to_change_is_dropped(read_source: Any, terms: int) -> None:
+    with pytest.raises(RecordDropped, match=r"program_(too_deep|no_function)"):
+        read_source("def solve(call):\n    return call('a')" + " + 1" * terms)
+
+
+def test_a_program_of_the_deepest_levels_can_be_changed() -> None:
+    source = "def solve(call):\n    return call('a')" + " + 1" * (DEEPEST - 6)
+    for number, kind in list_mutants(source):
+        compile(mutate_source(source, number, kind), "mutant", "exec")
+    with pytest.raises(RecordDropped, match="program_too_deep"):
+        list_mutants(source + " + 1")
+
+
+def test_only_drawn_mutants_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant costs a tree and its text, and a program may have hundreds."""
+    written: list[ast.AST] = []
+
+    def unparse(tree: ast.AST) -> str:
+        written.append(tree)
+        return ""
+
+    monkeypatch.setattr(ast, "unparse", unparse)
+    source = "def solve(call):\n" + "    x = 1 + 2\n" * 500
+    places = list_mutants(source)
+    assert len(places) == 500 and not written
+    mutate_source(source, *places[7])
+    assert len(written) == 1
 
 
 def test_long_requests_have_limits_of_their_own() -> None:
