@@ -30,7 +30,7 @@ def calibrate(
             "MODEL@URL (an OpenAI-compatible endpoint), a name among the run's models, or the folder of a model.",
         ),
     ],
-    runs: Annotated[int, typer.Option("--runs", min=2, help="Plays per task and solver.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", min=2, max=1000, help="Plays per task and solver.")] = 5,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks of each environment, at most.")] = None,
     temperature: Annotated[float, typer.Option("--temperature", min=0, help="Of models.")] = 1.0,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one message of a model.")] = 512,

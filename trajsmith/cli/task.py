@@ -224,7 +224,9 @@ def _parse_arguments(text: str) -> "JsonObject":
 def _read_transcript(file: Path) -> "list[JsonObject]":
     try:
         lines = [orjson.loads(line) for line in file.read_bytes().splitlines() if line.strip()]
-    except (OSError, orjson.JSONDecodeError) as error:
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+    except orjson.JSONDecodeError as error:
         raise InputError(f"{file} cannot be read as a transcript: {error}") from error
     if not all(isinstance(line, dict) and isinstance(line.get("arguments"), dict) and "tool" in line for line in lines):
         raise InputError(f"{file}: each line of a transcript has `tool` and `arguments`")
