@@ -91,7 +91,11 @@ DEVICE = (
     "I can't reach the user's device; they have to try it and tell me what it shows.",
 )
 TOGETHER = (
-    "These look-ups don't depend on each other, so I make them at once.",
+    "These calls don't depend on each other, so I make them at once.",
+    "None of these calls needs the result of another, so they can go out together.",
+)
+TWO_TOGETHER = (
+    *TOGETHER,
     "Neither result is needed for the other call, so both can go out together.",
 )
 FAILED = (
@@ -203,7 +207,7 @@ class ReasoningAgent:
         agreed = self.agent.asking
         thoughts = [self._draw(AGREED)] if agreed[:1] == (index,) else []
         if len(group) > 1:
-            thoughts.append(self._draw(TOGETHER))
+            thoughts.append(self._draw(TWO_TOGETHER if len(group) == 2 else TOGETHER))
         for member in group:
             thoughts += list(self._describe_need(member))[:1]
             if member not in agreed:
@@ -238,12 +242,13 @@ class ReasoningAgent:
                 yield self._draw(EARLIER).format(noun=noun, tool=producer.tool)
             return
         if not picks:
-            yield self._draw(SINGLE).format(noun=noun, tool=producer.tool)
+            if self._count_rows(source, source.selectors[-1]) == 1:  # a batch takes one row after the other
+                yield self._draw(SINGLE).format(noun=noun, tool=producer.tool)
             return
         known = self.agent.known.get(build_selector_key(source.call, picks[-1]))
         rows = self._count_rows(source, picks[-1])
         if known is not None and known.said and rows > 1:
-            plural = self.wording.entity(path.split(".")[-1]).plural or pluralize(noun)
+            plural = self._name_many(path)
             yield self._draw(MATCHES).format(tool=producer.tool, noun=noun, plural=plural, count=rows, said=known.said)
 
     def _is_quotable(self, known: UserFact) -> bool:
@@ -267,9 +272,7 @@ class ReasoningAgent:
             for selector in source.selectors if isinstance(source, FromOutput) else ():
                 if isinstance(source, FromOutput) and build_selector_key(source.call, selector) == known.key:
                     rows = self._count_rows(source, selector)
-                    entity = self.wording.entity(path.split(".")[-1])
-                    plural = entity.plural or pluralize(entity.noun)
-                    return [self._draw(CHOICES).format(count=rows, plural=plural)] if rows > 1 else []
+                    return [self._draw(CHOICES).format(count=rows, plural=self._name_many(path))] if rows > 1 else []
         return []
 
     def _count_rows(self, source: FromOutput, selector: Selector) -> int:
@@ -287,6 +290,11 @@ class ReasoningAgent:
         if name in self.wording.phrasebook.entities or name.endswith("_id"):
             return self.wording.entity(name).noun
         return humanize(name)
+
+    def _name_many(self, path: str) -> str:
+        """Return what an argument identifies, in the plural."""
+        name = path.split(".")[-1].split("[")[0]
+        return self.wording.entity(name).plural or pluralize(self._name(path))
 
     def _draw(self, options: Sequence[str]) -> str:
         return self.rng.choice(options)

@@ -1,13 +1,18 @@
 """Grounded reasoning: written for every step, true at that point, and never the hidden gold."""
 
+import random
+from types import SimpleNamespace
+
 import pytest
 from playing import Stage
 
 from trajsmith.phrasing.value_formatting import is_value_mentioned
-from trajsmith.records import Message
+from trajsmith.records import FromOutput, Message, Selector
 from trajsmith.usersim import Dialogue, PlaySettings, ScriptedAgent, ScriptedUser, add_reasoning
+from trajsmith.usersim.reasoning import ReasoningAgent
 from trajsmith.verify.claim_support import SupportTracker
 
+EACH = Selector(rows="$.result", how="each", field="booking_id", value="B0")
 ON = PlaySettings(reasoning="grounded")
 
 
@@ -72,3 +77,16 @@ async def test_a_share_of_the_tasks_has_it(stage):
 def has_reasoning(trajectory):
     messages: list[Message] = [each for each in trajectory.messages if each.role == "assistant"]
     return all(each.reasoning_content for each in messages)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_result_of_several_rows_is_not_called_a_single_one(stage, rows):
+    """A batch takes one row after the other from a list, without a choice."""
+    source = FromOutput(call=0, path="$.result[*].booking_id", selectors=(EACH,))
+    agent = object.__new__(ReasoningAgent)
+    result = SimpleNamespace(content={"result": [{"booking_id": f"B{number}"} for number in range(rows)]})
+    calls = [SimpleNamespace(tool="list_trips", actor="assistant")]
+    agent.agent = SimpleNamespace(calls=calls, results=[result], known={})
+    agent.wording, agent.rng, agent.start = stage.wording, random.Random(0), 0
+    thoughts = list(agent._describe_choice("booking_id", source))
+    assert [("list_trips" in thought) for thought in thoughts] == [True] * (rows == 1)
