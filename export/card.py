@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from trajsmith.export._templates import create_template_environment
 from trajsmith.export.dataset import COLUMNS
 from trajsmith.export.statistics import Distribution, Statistics, build_funnel_steps, compute_tool_coverage
-from trajsmith.records import EnvironmentSpec, JsonObject, Summary
+from trajsmith.records import EnvironmentSpec, JsonObject, Summary, content_hash
 
 DEFAULT_LICENSE = "apache-2.0"
 
@@ -103,7 +103,7 @@ def _front_matter(
     """YAML of the card.
 
     `datasets` keeps what it has read under a hash of this part, in which neither a path nor a time stands: without
-    something of the run in it, one run's rows would be given for another's.
+    a hash of the run and of its columns in it, another run's rows, or those of an older version, would be given.
     """
     import yaml
 
@@ -120,7 +120,7 @@ def _front_matter(
             {
                 "config_name": "default",
                 "data_files": [{"split": split, "path": f"data/{split}-*"} for split in splits],
-                "description": f"run {summary.content}",
+                "description": f"rows {content_hash([summary.content, sorted(COLUMNS)], 16)}",
             },
         ],
     }

@@ -23,11 +23,7 @@ _XML_PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.
 _XML_ARGUMENT = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
 _MISTRAL_CALL = re.compile(r"([^\s\[{]+)(?:\[CALL_ID\][^\[{]*)?(?:\[ARGS\])?\s*(\{.*)", re.DOTALL)
-_DEEPSEEK_CALL = re.compile(
-    r"(?:function)?<｜tool▁sep｜>(\S+)\s*```json(.*?)```"
-    r"|(\S+?)<｜tool▁sep｜>(.*)",
-    re.DOTALL,
-)
+_DEEPSEEK_MARK = "<｜tool▁sep｜>"
 
 
 @dataclass(frozen=True)
@@ -80,10 +76,16 @@ def _read_keys_and_values(text: str) -> list[NamedArguments]:
 
 
 def _read_deepseek(text: str) -> list[NamedArguments]:
-    match = _DEEPSEEK_CALL.fullmatch(text)
-    if match is None:
+    """Read a call of DeepSeek: a name with its arguments behind it, before V3.1 in a block of code after "function"."""
+    name, mark, rest = text.partition(_DEEPSEEK_MARK)
+    if not mark:
         raise ValueError("there is no name with arguments")
-    return [(match[1], match[2]) if match[1] else (match[3], match[4])]
+    if name in ("", "function"):
+        name, mark, rest = rest.partition("```json")
+        rest, end, _ = rest.partition("```")
+        if not mark or not end:
+            raise ValueError("the arguments are no whole block of code")
+    return [(name.strip(), rest)]
 
 
 def _split_object(row: Any) -> NamedArguments:

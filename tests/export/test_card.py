@@ -4,7 +4,7 @@ import pytest
 import yaml
 from samples import ENVIRONMENTS, make_items, make_spec, make_summary
 
-from trajsmith.export import Distribution, Statistics, build_card, build_funnel_steps
+from trajsmith.export import Distribution, Statistics, build_card, build_funnel_steps, card
 from trajsmith.export.card import COLUMN_MEANING, find_size_category
 from trajsmith.export.dataset import COLUMNS
 
@@ -75,14 +75,16 @@ def test_bins_leave_nothing_out():
     assert (values.quantile(0.5), values.quantile(1.0), values.mean) == (2, 41, 17.0)
 
 
-def test_rows_of_one_run_are_not_given_for_those_of_another(tmp_path: Path) -> None:
+def test_rows_of_one_run_are_not_given_for_those_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`datasets` keeps what it has read under a hash of the card, whatever the folder."""
     from datasets import load_dataset
 
-    for number in (1, 2):
+    for number in (1, 2, 3):  # the third is the second, exported by a version with a column less
+        if number == 3:
+            monkeypatch.delitem(card.COLUMNS, "repair")
         folder = tmp_path / str(number) / "dataset"
         (folder / "data").mkdir(parents=True)
-        (folder / "README.md").write_text(build_card(make_summary(content=str(number)), SPECS, gathered()))
+        (folder / "README.md").write_text(build_card(make_summary(content=str(min(number, 2))), SPECS, gathered()))
         (folder / "data" / "train-00000-of-00001.jsonl").write_text(f'{{"number": {number}}}\n')
-    loaded = [load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache")) for name in "12"]
-    assert [list(found["train"]["number"]) for found in loaded] == [[1], [2]]
+    loaded = [load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache")) for name in "123"]
+    assert [list(found["train"]["number"]) for found in loaded] == [[1], [2], [3]]

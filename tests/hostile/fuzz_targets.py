@@ -234,7 +234,7 @@ def openapi(data: bytes) -> None:
     if text is None:
         return
     payload: dict[str, Any] = {"file": "api.yaml", "text": text, "name": "api", "include": None, "exclude": []}
-    payload |= {"states": {"small": 1}, "policy": "", "domain": ""}
+    payload |= {"states": {"small": 1}, "policy": "", "domain": "", "user": None}
     try:
         load(payload)
     except (InputError, EnvironmentFault) as error:

@@ -157,6 +157,7 @@ FAMILIES = {
 @pytest.mark.parametrize("changed", [False, True], ids=["as it is", "changed"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_chat_template_renders_is_read_back(family, changed, monkeypatch):
+    pytest.importorskip("torch")
     import trl.chat_template_utils
 
     from trajsmith.models.transformers_engine import add_response_template, parse_generated_ids

@@ -65,19 +65,19 @@ def test_transcripts_are_judged_like_the_plays_of_the_run(run):
 def test_every_registered_reward_can_be_named(run):
     """Verdicts hold four; others, those of plug-ins too, are computed."""
 
-    @REWARDS.register("few_calls")
-    def few_calls(evidence, settings):
+    @REWARDS.register("call_thrift")
+    def call_thrift(evidence, settings):
         return 1 / (1 + evidence.calls)
 
     task, trajectory, _ = next(iter(join_verdicts(run)))
     with open_tasks(run) as source:
         played, verdict = judge_transcript(source, task, build_transcript(trajectory.messages))
-    names = ("accepted", "composite", "few_calls", "trajectory")
-    assert {"few_calls", "trajectory"}.isdisjoint(verdict.rewards)
+    names = ("accepted", "composite", "call_thrift", "trajectory")
+    assert {"call_thrift", "trajectory"}.isdisjoint(verdict.rewards)
     assert {name: choose_reward(check_exported_reward(name), task, played, verdict) for name in names} == {
         "accepted": float(verdict.accepted),
         "composite": verdict.rewards["composite"],
-        "few_calls": round(1 / (1 + len(played.events)), 4),
+        "call_thrift": round(1 / (1 + len(played.events)), 4),
         "trajectory": verdict.trajectory_match,
     }
     broken = verdict.model_copy(update={"outcome": "environment_error"})
