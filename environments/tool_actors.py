@@ -15,9 +15,11 @@ OPENAPI_ACTOR_KEY = "x-trajsmith-actor"
 """Extension of an OpenAPI operation that says the same."""
 _PERSON = r"the (?:end[- ])?(?:user|customer|client|caller|human)"
 _CALL = r"(?:call|invoke|run|use|perform|execute)"
+_THIS = r"this(?: (?:tool|function|operation|endpoint|method)\b|(?=[.,;:!)]|$))"
+"""A tool itself; `this coupon` is a thing of its own."""
 _SAYS_USER = re.compile(
-    rf"\b{_PERSON} (?:must|has to|needs to) {_CALL} this\b"
-    rf"|\bonly {_PERSON} (?:can|may|must|should) {_CALL} this\b",
+    rf"\b{_PERSON} (?:must|has to|needs to) {_CALL} {_THIS}"
+    rf"|\bonly {_PERSON} (?:can|may|must|should) {_CALL} {_THIS}",
     re.IGNORECASE,
 )
 

@@ -53,12 +53,8 @@ def check_exported_reward(name: str) -> str:
 
 
 def choose_reward(name: str, task: Task, trajectory: Trajectory, verdict: Verdict) -> float | None:
-    """Return a reward of an episode by its name, computed if its verdict does not hold it.
+    """Return a reward of an episode by its name, as GRPO computes it.
 
     None means that nothing can be said of the agent.
     """
-    if verdict.outcome in CANNOT_TELL:
-        return None
-    if name in verdict.rewards:
-        return verdict.rewards[name]
-    return compute_episode_reward(name, task, trajectory, verdict)
+    return None if verdict.outcome in CANNOT_TELL else compute_episode_reward(name, task, trajectory, verdict)
