@@ -281,7 +281,7 @@ def _difficulty(statistics: Statistics) -> list[tuple[str, int]]:
 
 def _heat(count: int, most: int) -> int:
     """Level 1 to 5 on a logarithmic scale: one frequent tool must not make all others look alike."""
-    return max(1, ceil(HEAT_LEVELS * log(count + 1) / log(most + 1))) if count else 0
+    return min(HEAT_LEVELS, max(1, ceil(HEAT_LEVELS * log(count + 1) / log(most + 1)))) if count else 0
 
 
 def _gallery_note(shown: int, seen: int, with_rejected: bool) -> str:

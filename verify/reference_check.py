@@ -210,8 +210,10 @@ class ReferenceCheck:
         model = self.model
         model.horizon = need.call
         pool = model.candidates(need.kind)
-        if need.identified or need.asked or need.looked_up or len(pool) <= 1:
+        if need.identified or need.asked or need.looked_up:
             return True
+        if len(pool) <= 1:
+            return not self._asks_for_any(need, turn)
         entity = model.entities.get(need.kind, {}).get(need.value)
         if entity is None or (entity.created >= model.turn_start and entity.created >= 0):
             return True
@@ -235,6 +237,15 @@ class ReferenceCheck:
         last = model.latest()
         pronoun = _PRONOUN.search(turn.text) is not None
         return pronoun and last is not None and (last.kind, last.id) == (need.kind, need.value)
+
+    def _asks_for_any(self, need: EntityNeed, turn: SpokenTurn) -> bool:
+        """Return whether the user wants any of a kind ("a free bay"), of which only a field has told one so far."""
+        listed = any(need.value in shown.ids for shown in self.model.lists if shown.kind == need.kind)
+        if listed or (need.source is not None and need.source[0] >= self.model.turn_start):
+            return False
+        noun = re.escape(self.model.wording.entity(need.kind).noun)
+        wish = rf"\b(?:an?|any|another|some) (?:[\w-]+ ){{0,2}}{noun}\b"
+        return re.search(wish, turn.text, re.IGNORECASE) is not None
 
     def _names(self, text: str, kind: str, value: str) -> bool:
         return count_stated_values(self.model, TextValues(text, self.model.now), self.model.entities[kind][value]) > 1

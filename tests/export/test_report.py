@@ -9,7 +9,7 @@ from samples import ENVIRONMENTS, make_item, make_items, make_spec, make_summary
 
 from trajsmith.export import DialogueFaults, ReportBuilder, build_report
 from trajsmith.export.gallery import TEXT_LIMIT, Gallery, build_gallery_entry
-from trajsmith.export.report import _gallery_note
+from trajsmith.export.report import _gallery_note, _heat
 from trajsmith.export.report_words import describe_failed_checks, describe_fault, describe_reason
 from trajsmith.export.sibling_pairs import SiblingPairs
 from trajsmith.export.skills import SkillTally
@@ -261,3 +261,7 @@ def test_each_task_source_is_counted(tmp_path):
     chart = (tmp_path / "report.html").read_text().split("Accepted per task source")[1].split("</figure>")[0]
     assert re.findall(r'row-label" title="(\w+)"', chart) == ["chain", "program"]
     assert '<span class="row-value">2<small> of 3</small></span>' in chart
+
+
+def test_the_most_called_tool_has_the_darkest_colour():
+    assert [_heat(count, 53) for count in (0, 1, 53)] == [0, 1, 5]

@@ -10,6 +10,7 @@ from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.records import RecordDropped
 from trajsmith.verify import ReferenceCheck, build_gold_turn
+from trajsmith.verify.spoken_turns import EntityNeed, SpokenCall, SpokenTurn
 
 SEEDS = range(8)
 
@@ -216,3 +217,22 @@ async def test_two_things_that_fit_alike_are_not_told_apart():
     await chain.call("get_order", order_id=pick)
     text = f"My email is x@example.com. What is in the {twins[0]['status']} order?"
     assert find_faults(chain, ((0, 3),), [text]) == [("unresolved_reference", 0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("Please pay £5 from an account of mine.", ["unnamed_value"]),
+        ("Please pay £5 from any current account.", ["unnamed_value"]),
+        ("Please pay £5 from the account.", []),
+        ("Please pay £5.", []),
+    ],
+)
+async def test_any_of_a_kind_is_not_the_one_that_a_field_has_told(text, faults):
+    chain = await Chain("bank").start()
+    check = ReferenceCheck(chain.wording, None, chain.now)
+    paid = SpokenCall(0, "pay_payee", {"amount": 3}, {"account_id": "A7", "amount": 3}, "write", True)
+    check.read(SpokenTurn("Please pay £3.", [paid], [], frozenset({0})))
+    again = SpokenCall(1, "pay_payee", {"account_id": "A7", "amount": 5}, None, "write", True)
+    need = EntityNeed(1, "account_id", "account_id", "A7", None, None, must_be_named=True)
+    assert [fault.kind for fault in check.read(SpokenTurn(text, [again], [need], frozenset({1})))] == faults
