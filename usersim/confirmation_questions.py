@@ -198,8 +198,30 @@ class ConfirmationWriter:
             text = pick_text([option], values, self.rng)
             if text:
                 pointed = self._find_pointed(option, identified)
-                return self._put_names(text, pointed, identified), list_slots(option) | pointed
-        return f"use {humanize(call.tool)}", frozenset()
+                told = list_slots(option) | pointed
+                if self._has_own_words(call.tool):
+                    return self._put_names(text, pointed, identified), told
+                return f"{text}{self._list_arguments(call)}", told | call.arguments.keys()
+        return f"use {humanize(call.tool)}{self._list_arguments(call)}", frozenset(call.arguments)
+
+    def _has_own_words(self, tool: str) -> bool:
+        """Return whether somebody wrote how to speak of the tool; a name or a description leaves out the arguments."""
+        phrases = self.wording.phrasebook.tools.get(tool)
+        return phrases is not None and bool(phrases.confirm or phrases.narrate)
+
+    def _list_arguments(self, call: GoldCall) -> str:
+        """Return the arguments of a call in brackets: without words for a tool, these say exactly what will happen."""
+        told = []
+        for name, value in call.arguments.items():
+            if value is None or isinstance(value, list | dict):
+                continue
+            if is_identifier(name):
+                told.append(f"{self.wording.entity(name).noun} {value}")
+                continue
+            shown = ("yes" if value else "no") if isinstance(value, bool) else value
+            label = self.wording.parameter(call.tool, name).label
+            told.append(f"{label} {self.wording.value(call.tool, name, shown, self.rng)}")
+        return f" ({', '.join(told)})" if told else ""
 
     def _describe_all(self, members: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one verb phrase for calls that differ only in the thing, with all their names; empty if there is none.
@@ -352,6 +374,8 @@ class ConfirmationWriter:
         rows = [each for choice in identified.values() for each in (choice.row, choice.shown)]
         applies = needs_confirmation(self.wording.tools[call.tool], call.arguments, [{"result": rows}])
         because = self.wording.explain_rule(call.tool) if applies else ""
+        if not self._has_own_words(call.tool):
+            phrase = phrase.partition(" (")[0]  # arguments give no reason
         words = set(split_identifier(phrase.replace("'", "")))
         spoken = {word for word in split_identifier(because) if len(word) > 3} & words
         if (

@@ -242,3 +242,9 @@ def test_many_long_names_stand_below_the_question():
     assert "stop all of these orders" in question and "Ida" not in question
     assert len(lines) == 3 and all(line.startswith("- ") for line in lines) and "Noor and Sons" in lines[1]
     assert find_confirmation_requests("\n".join([question, *lines]))
+
+
+def test_without_words_for_a_tool_the_question_tells_its_arguments():
+    writer = ConfirmationWriter(Wording(Phrasebook(), TOOLS), random.Random(1), get_agent_voice("plain"))
+    text = writer.write([(make_call("pay", ACCOUNTS[0], ACCOUNTS, amount=300.0))])
+    assert "pay (account A1, amount 300.0)" in text
