@@ -4,21 +4,16 @@ Inputs that reach new code stay in `.fuzz/NAME/`; an input that is a fault lies 
 `oom-...`, and the exit code is not 0. `make fuzz` gives every parser its turn.
 """
 
-import functools
-import gc
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MEMORY_MB = 3000
 SLOW_SECONDS = 10
-CLEARED_EVERY = 20_000
-"""Inputs after which caches are emptied: they are bounded by words, and a fuzzer invents new ones without end."""
 
 
 def main() -> None:
@@ -58,23 +53,8 @@ def main() -> None:
 
     signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, float(seconds))
-    atheris.Setup([sys.argv[0], *options, str(folder)], clear_caches_between(TARGETS[name]))
+    atheris.Setup([sys.argv[0], *options, str(folder)], TARGETS[name])
     atheris.Fuzz()
-
-
-def clear_caches_between(target: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return a target that empties all caches of functions after every so many inputs."""
-    inputs = 0
-
-    def run(data: bytes) -> None:
-        nonlocal inputs
-        inputs += 1
-        if inputs % CLEARED_EVERY == 0:
-            for cache in [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]:
-                cache.cache_clear()
-        target(data)
-
-    return run
 
 
 if __name__ == "__main__":
