@@ -11,6 +11,7 @@ from trajsmith.evals.transcripts import EPISODES, TRANSCRIPTS, build_transcript,
 from trajsmith.export import FORMATS, FormatSettings, build_row
 from trajsmith.export.formats import ExportItem
 from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.repairs import FailedPlay, FailedPlays, PlayRepair, RepairKind, open_repairs
 from trajsmith.pipeline.run_context import RunContext
@@ -176,6 +177,50 @@ def test_the_command_shows_what_was_repaired_and_goes_on(trajsmith, folder, repa
     assert resumed.code == 0 and "failed plays repaired" in resumed.out
     only = trajsmith("repair", folder / "run", "--out", folder / "recovered", "--kind", "recover")
     assert only.code == 0 and "not repaired: harm_stays" in only.out
+
+
+@pytest.fixture
+def copied(repaired, folder, tmp_path) -> RunDirectory:
+    """A copy of the finished run of repairs."""
+    return RunDirectory.open(shutil.copytree(folder / "repaired", tmp_path / "copied"))
+
+
+def read_journals(run: RunDirectory) -> dict[str, bytes]:
+    return {str(path.relative_to(run.path)): path.read_bytes() for path in run.path.rglob("*.jsonl")}
+
+
+@pytest.mark.parametrize("setting", ["write.withhold=0.2", "ground.tries=3", "sample.count=9"])
+def test_settings_of_the_copied_tasks_cannot_change(copied, trajsmith, setting):
+    before, config = read_journals(copied), copied.config_path.read_bytes()
+    result = trajsmith("resume", copied.path, "--set", setting, "--yes")
+    assert result.code == 2 and "holds repairs of plays whose tasks were copied" in " ".join(result.err.split())
+    assert (read_journals(copied), copied.config_path.read_bytes()) == (before, config)
+
+
+@pytest.mark.parametrize("setting", ["play.max_steps=29", "verify.step_labels=false"])
+def test_other_settings_make_repairs_again(copied, trajsmith, setting):
+    before = read_journals(copied)
+    change = plan_change(copied, [setting])
+    assert change.stale == ("repair", "verify")
+    apply_change(copied, change)
+    gone = {"trajectories.jsonl", "verdicts.jsonl", "ledger/repair.jsonl", "ledger/verify.jsonl"}
+    assert read_journals(copied) == {name: data for name, data in before.items() if name not in gone}
+    resumed = trajsmith("resume", copied.path)
+    assert resumed.code == 0, resumed.err
+    assert copied.file("trajectories.jsonl").read_bytes() == before["trajectories.jsonl"]
+
+
+def test_settings_of_the_export_change_no_repair(copied):
+    assert plan_change(copied, ["export.gallery=3"]).stale == ()
+
+
+def test_repairs_are_not_played_again(copied, trajsmith):
+    before = read_journals(copied)
+    for command in ("sample", "ground", "tasks", "vary", "play"):
+        result = trajsmith(command, "--run", copied.path)
+        assert result.code == 2 and "its stages are repair and verify" in " ".join(result.err.split()), command
+    assert read_journals(copied) == before
+    assert trajsmith("verify", "--run", copied.path).code == 0
 
 
 def test_wrong_input_is_one_line(trajsmith, folder, repaired, tmp_path):
