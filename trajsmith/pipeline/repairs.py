@@ -1,7 +1,6 @@
 """`trajsmith repair`: failed plays go on rightly from before their first wrong step, in a run of their own.
 
-Execution finds the first wrong step: of the agent's messages the last one from which a right play can still come is the
-last that stays.
+Execution finds the first wrong step: a right play can still come from the message before it, and none from it.
 """
 
 import shutil
@@ -231,7 +230,10 @@ class PlayRepair:
         self.steps = [number for number, each in enumerate(self.failed.messages) if each.role == "assistant"]
 
     async def make(self, kind: RepairKind) -> Trajectory:
-        """Return the play with the most steps of the failed one that is accepted.
+        """Return an accepted play that begins with steps of the failed one.
+
+        It keeps the most steps if acceptance is monotone: with a step, every earlier one can be kept. Where a later step
+        mends an earlier one, the search by halving can end at the earlier.
 
         Raises:
             RecordDropped: There is none; the reason says why.
@@ -270,7 +272,7 @@ class PlayRepair:
         return repaired.model_copy(update={"id": repaired.content_id()})
 
     async def _find_last_right_step(self) -> tuple[int, Continuation, tuple[str, ...]]:
-        """Return how many steps can be kept, the play that comes of it, and why not one more.
+        """Return how many steps can be kept, the play that comes of it, and why not one more; found by halving.
 
         Raises:
             RecordDropped: Not even the play from the beginning is right.
