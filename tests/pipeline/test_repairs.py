@@ -2,6 +2,10 @@
 
 import asyncio
 import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,7 @@ from trajsmith.evals.episodes import Episode
 from trajsmith.evals.transcripts import EPISODES, TRANSCRIPTS, build_transcript, store_tasks
 from trajsmith.export import FORMATS, FormatSettings, build_row
 from trajsmith.export.formats import ExportItem
+from trajsmith.pipeline import repairs
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.record_joins import join_verdicts
@@ -17,7 +22,7 @@ from trajsmith.pipeline.repairs import FailedPlay, FailedPlays, PlayRepair, Repa
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import RoleFactory
-from trajsmith.records import JsonObject, RecordDropped, RunError, Task, Trajectory, Verdict
+from trajsmith.records import InputError, JsonObject, RecordDropped, RunError, Task, Trajectory, Verdict
 from trajsmith.usersim import FaultSettings
 
 NONE = dict.fromkeys(FaultSettings.model_fields, 0.0)
@@ -388,18 +393,83 @@ def test_a_training_takes_repairs_beside_other_rows(repaired, folder):
     assert plan.labels and plan.masked_messages > 0 and (folder / "mixed" / "model.safetensors").is_file()
 
 
-def test_a_start_that_was_killed_is_made_again(folder, tmp_path):
+def cut_copying(monkeypatch: pytest.MonkeyPatch, source: Path, out: Path) -> None:
+    """Start repairs, and stop after three failed plays are copied."""
+
+    def read_some(run: RunDirectory) -> Iterator[FailedPlay]:
+        yield from islice(read_all(run), 3)
+        raise KeyboardInterrupt
+
+    read_all = repairs._read_failed_plays
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(repairs, "_read_failed_plays", read_some)
+        open_repairs(source, out)
+
+
+def test_a_start_that_was_cut_is_begun_again(folder, repaired, tmp_path, monkeypatch, trajsmith):
     out = tmp_path / "out"
-    part = open_repairs(folder / "run", out).path
-    shutil.move(part, tmp_path / "out.starting")
-    (tmp_path / "out.starting" / "repairs.json").unlink()
-    run_again = open_repairs(folder / "run", out)
-    assert len(FailedPlays(run_again)) > 5 and not (tmp_path / "out.starting").exists()
+    cut_copying(monkeypatch, folder / "run", out)
+    assert not (out / "repairs.json").exists() and (out / "tasks.jsonl").is_file()
+    resumed = trajsmith("resume", out)
+    assert resumed.code == 2 and "start `trajsmith repair` again" in " ".join(resumed.err.split())
+    open_repairs(folder / "run", out, "cut")
+    for name in ("tasks.jsonl", "failed/trajectories.jsonl", "failed/verdicts.jsonl"):
+        assert (out / name).read_bytes() == (folder / "repaired" / name).read_bytes()
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_start_removes_nothing_of_others(folder, tmp_path, monkeypatch):
+    source, out = folder / "run", tmp_path / "out"
+    (tmp_path / "out.starting").mkdir()
+    (tmp_path / "out.starting" / "mine").touch()
+    RunDirectory.create(out, "seed: 1\n")
+    (out / "cache").mkdir(exist_ok=True)
+    (out / "cache" / "answer").touch()
+    with RunDirectory.open(out).lock(), pytest.raises(RunError, match="is being written by process"):
+        open_repairs(source, out)
+    open_repairs(source, out)
+    assert (out / "cache" / "answer").is_file() and (tmp_path / "out.starting" / "mine").is_file()
+    cut_copying(monkeypatch, source, tmp_path / "cut")
+    (tmp_path / "cut" / "notes.txt").touch()
+    with pytest.raises(InputError):
+        open_repairs(source, tmp_path / "cut")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    assert len(FailedPlays(open_repairs(source, tmp_path / "link"))) > 5
+
+
+@pytest.mark.parametrize("when", ["create", "copy"])
+def test_of_two_starts_one_copies(folder, repaired, tmp_path, monkeypatch, when):
+    """A second start is made between the checks of the first and the lock under which it creates or copies."""
+    source, out, locked = folder / "run", tmp_path / "out", RunDirectory._locked
+    left = ["create", "copy"].index(when)
+
+    def start_before(run: RunDirectory) -> AbstractContextManager[None]:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            open_repairs(source, out)
+        return locked(run)
+
+    monkeypatch.setattr(RunDirectory, "_locked", start_before)
+    with pytest.raises(InputError, match="already holds a run") if when == "create" else nullcontext():
+        open_repairs(source, out)
+    for name in ("tasks.jsonl", "failed/trajectories.jsonl", "failed/verdicts.jsonl"):
+        assert (out / name).read_bytes() == (folder / "repaired" / name).read_bytes()
+
+
+def test_a_source_without_verdicts_leaves_nothing(folder, tmp_path):
+    source = shutil.copytree(folder / "run", tmp_path / "source")
+    (source / "verdicts.jsonl").unlink()
+    with pytest.raises(InputError, match="has no verdicts yet"):
+        open_repairs(source, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_run_whose_repairs_come_to_nothing_says_so(folder, tmp_path):
+    run_of_repairs = open_repairs(folder / "run", tmp_path / "out")
+    verdicts = [play.verdict for _, play in FailedPlays(run_of_repairs)]
+    lines = [each.model_copy(update={"outcome": "undecided", "id": ""}).to_line() for each in verdicts]
+    (tmp_path / "out" / "failed" / "verdicts.jsonl").write_bytes(b"".join(lines))
     with pytest.raises(RunError, match="no trajectory was accepted"):
-        (out / "failed" / "verdicts.jsonl").write_bytes(
-            b"".join(
-                verdict.model_copy(update={"outcome": "undecided", "id": ""}).to_line()
-                for _, (_, _, verdict) in FailedPlays(run_again)
-            )
-        )
-        resume(out)
+        resume(tmp_path / "out")
