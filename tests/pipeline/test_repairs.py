@@ -342,6 +342,15 @@ def test_openai_weighs_the_context_with_nothing_and_others_refuse_it(repaired):
             list(FORMATS.get(name).rows(item, FormatSettings()))
 
 
+def test_readers_are_told_that_rows_are_learnt_in_part(repaired, folder):
+    cards = {name: (folder / name / "dataset" / "README.md").read_text() for name in ("run", "repaired")}
+    assert {name: "**not to be learnt whole**" in card for name, card in cards.items()} == {
+        "run": False,
+        "repaired": True,
+    }
+    assert all("learnt_from" in FORMATS.get(name).about for name in ("trl", "json_text"))
+
+
 @pytest.mark.train
 @pytest.mark.parametrize("unit", ["whole", "per_turn", "per_step"])
 def test_nothing_before_the_cut_is_in_the_loss(repaired, folder, unit):
