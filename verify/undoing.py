@@ -36,7 +36,8 @@ async def find_undoing_call(
     """Return a call of the agent that undoes what a message of a play changed; None if no single call does.
 
     Arguments are those of the undone call, values of its result, and values that it replaced where a result has shown
-    them before: an agent cannot put back what it never saw.
+    them before: an agent cannot put back what it never saw. Nothing is tried on an environment that cannot go back to a
+    state, such as a live server: wrong tries would stay there.
 
     Args:
         play: A play that replays.
@@ -46,6 +47,8 @@ async def find_undoing_call(
         tools: Tools that the agent may call.
         masks: What the environment generates, and may differ.
     """
+    if not session.spec.can_restore:
+        return None
     await session.reset(state)
     initial = await session.snapshot()
     await _repeat_calls(play, 0, message, session)

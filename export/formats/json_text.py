@@ -18,7 +18,8 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
 
 FORMATS.register("json_text")(
     Format(
-        "the main dataset with messages, tools and verdict as JSON text: for datasets before 4.7",
+        "the main dataset with messages, tools and verdict as JSON text: for datasets before 4.7; repaired plays are "
+        "to be learnt from learnt_from on",
         rows,
         {name: "string" if name in TEXT else kind for name, kind in COLUMNS.items()},
     )

@@ -12,5 +12,10 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
 
 
 FORMATS.register("trl")(
-    Format("TRL conversational: messages, tools and the verdict; SFTTrainer takes it as it is", rows, COLUMNS)
+    Format(
+        "TRL conversational: messages, tools and the verdict; SFTTrainer takes it as it is, but not repaired plays: it "
+        "learns what stands before learnt_from",
+        rows,
+        COLUMNS,
+    )
 )

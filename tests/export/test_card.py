@@ -44,6 +44,13 @@ def test_every_column_is_explained():
     assert COLUMN_MEANING.keys() == COLUMNS.keys()
 
 
+@pytest.mark.parametrize("repairs", [{}, {"wrong_entity": {"cut": 2}}], ids=["plays", "repairs"])
+def test_rows_that_are_learnt_in_part_are_not_called_ready(repairs):
+    card = " ".join(build_card(make_summary(repairs=repairs), SPECS, gathered()).split())
+    assert ("`SFTTrainer` takes them unchanged" in card) == (not repairs)
+    assert ("`learnt_from` are context" in card and "`--format prompt_completion`" in card) == bool(repairs)
+
+
 def test_empty_run_has_a_card():
     assert "0 multi-turn" in build_card(make_summary(funnel={}, environments={}, stages=()), [], Statistics())
 

@@ -2,6 +2,10 @@
 
 import asyncio
 import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -10,13 +14,15 @@ from trajsmith.evals.episodes import Episode
 from trajsmith.evals.transcripts import EPISODES, TRANSCRIPTS, build_transcript, store_tasks
 from trajsmith.export import FORMATS, FormatSettings, build_row
 from trajsmith.export.formats import ExportItem
+from trajsmith.pipeline import repairs
 from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.repairs import FailedPlay, FailedPlays, PlayRepair, RepairKind, open_repairs
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.stages import RoleFactory
-from trajsmith.records import JsonObject, RecordDropped, RunError, Task, Trajectory, Verdict
+from trajsmith.records import InputError, JsonObject, RecordDropped, RunError, Task, Trajectory, Verdict
 from trajsmith.usersim import FaultSettings
 
 NONE = dict.fromkeys(FaultSettings.model_fields, 0.0)
@@ -178,6 +184,50 @@ def test_the_command_shows_what_was_repaired_and_goes_on(trajsmith, folder, repa
     assert only.code == 0 and "not repaired: harm_stays" in only.out
 
 
+@pytest.fixture
+def copied(repaired, folder, tmp_path) -> RunDirectory:
+    """A copy of the finished run of repairs."""
+    return RunDirectory.open(shutil.copytree(folder / "repaired", tmp_path / "copied"))
+
+
+def read_journals(run: RunDirectory) -> dict[str, bytes]:
+    return {str(path.relative_to(run.path)): path.read_bytes() for path in run.path.rglob("*.jsonl")}
+
+
+@pytest.mark.parametrize("setting", ["write.withhold=0.2", "ground.tries=3", "sample.count=9"])
+def test_settings_of_the_copied_tasks_cannot_change(copied, trajsmith, setting):
+    before, config = read_journals(copied), copied.config_path.read_bytes()
+    result = trajsmith("resume", copied.path, "--set", setting, "--yes")
+    assert result.code == 2 and "holds repairs of plays whose tasks were copied" in " ".join(result.err.split())
+    assert (read_journals(copied), copied.config_path.read_bytes()) == (before, config)
+
+
+@pytest.mark.parametrize("setting", ["play.max_steps=29", "verify.step_labels=false"])
+def test_other_settings_make_repairs_again(copied, trajsmith, setting):
+    before = read_journals(copied)
+    change = plan_change(copied, [setting])
+    assert change.stale == ("repair", "verify")
+    apply_change(copied, change)
+    gone = {"trajectories.jsonl", "verdicts.jsonl", "ledger/repair.jsonl", "ledger/verify.jsonl"}
+    assert read_journals(copied) == {name: data for name, data in before.items() if name not in gone}
+    resumed = trajsmith("resume", copied.path)
+    assert resumed.code == 0, resumed.err
+    assert copied.file("trajectories.jsonl").read_bytes() == before["trajectories.jsonl"]
+
+
+def test_settings_of_the_export_change_no_repair(copied):
+    assert plan_change(copied, ["export.gallery=3"]).stale == ()
+
+
+def test_repairs_are_not_played_again(copied, trajsmith):
+    before = read_journals(copied)
+    for command in ("sample", "ground", "tasks", "vary", "play"):
+        result = trajsmith(command, "--run", copied.path)
+        assert result.code == 2 and "its stages are repair and verify" in " ".join(result.err.split()), command
+    assert read_journals(copied) == before
+    assert trajsmith("verify", "--run", copied.path).code == 0
+
+
 def test_wrong_input_is_one_line(trajsmith, folder, repaired, tmp_path):
     source, out = folder / "run", tmp_path / "out"
     cases = [
@@ -292,6 +342,15 @@ def test_openai_weighs_the_context_with_nothing_and_others_refuse_it(repaired):
             list(FORMATS.get(name).rows(item, FormatSettings()))
 
 
+def test_readers_are_told_that_rows_are_learnt_in_part(repaired, folder):
+    cards = {name: (folder / name / "dataset" / "README.md").read_text() for name in ("run", "repaired")}
+    assert {name: "**not to be learnt whole**" in card for name, card in cards.items()} == {
+        "run": False,
+        "repaired": True,
+    }
+    assert all("learnt_from" in FORMATS.get(name).about for name in ("trl", "json_text"))
+
+
 @pytest.mark.train
 @pytest.mark.parametrize("unit", ["whole", "per_turn", "per_step"])
 def test_nothing_before_the_cut_is_in_the_loss(repaired, folder, unit):
@@ -343,18 +402,83 @@ def test_a_training_takes_repairs_beside_other_rows(repaired, folder):
     assert plan.labels and plan.masked_messages > 0 and (folder / "mixed" / "model.safetensors").is_file()
 
 
-def test_a_start_that_was_killed_is_made_again(folder, tmp_path):
+def cut_copying(monkeypatch: pytest.MonkeyPatch, source: Path, out: Path) -> None:
+    """Start repairs, and stop after three failed plays are copied."""
+
+    def read_some(run: RunDirectory) -> Iterator[FailedPlay]:
+        yield from islice(read_all(run), 3)
+        raise KeyboardInterrupt
+
+    read_all = repairs._read_failed_plays
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(repairs, "_read_failed_plays", read_some)
+        open_repairs(source, out)
+
+
+def test_a_start_that_was_cut_is_begun_again(folder, repaired, tmp_path, monkeypatch, trajsmith):
     out = tmp_path / "out"
-    part = open_repairs(folder / "run", out).path
-    shutil.move(part, tmp_path / "out.starting")
-    (tmp_path / "out.starting" / "repairs.json").unlink()
-    run_again = open_repairs(folder / "run", out)
-    assert len(FailedPlays(run_again)) > 5 and not (tmp_path / "out.starting").exists()
+    cut_copying(monkeypatch, folder / "run", out)
+    assert not (out / "repairs.json").exists() and (out / "tasks.jsonl").is_file()
+    resumed = trajsmith("resume", out)
+    assert resumed.code == 2 and "start `trajsmith repair` again" in " ".join(resumed.err.split())
+    open_repairs(folder / "run", out, "cut")
+    for name in ("tasks.jsonl", "failed/trajectories.jsonl", "failed/verdicts.jsonl"):
+        assert (out / name).read_bytes() == (folder / "repaired" / name).read_bytes()
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_start_removes_nothing_of_others(folder, tmp_path, monkeypatch):
+    source, out = folder / "run", tmp_path / "out"
+    (tmp_path / "out.starting").mkdir()
+    (tmp_path / "out.starting" / "mine").touch()
+    RunDirectory.create(out, "seed: 1\n")
+    (out / "cache").mkdir(exist_ok=True)
+    (out / "cache" / "answer").touch()
+    with RunDirectory.open(out).lock(), pytest.raises(RunError, match="is being written by process"):
+        open_repairs(source, out)
+    open_repairs(source, out)
+    assert (out / "cache" / "answer").is_file() and (tmp_path / "out.starting" / "mine").is_file()
+    cut_copying(monkeypatch, source, tmp_path / "cut")
+    (tmp_path / "cut" / "notes.txt").touch()
+    with pytest.raises(InputError):
+        open_repairs(source, tmp_path / "cut")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    assert len(FailedPlays(open_repairs(source, tmp_path / "link"))) > 5
+
+
+@pytest.mark.parametrize("when", ["create", "copy"])
+def test_of_two_starts_one_copies(folder, repaired, tmp_path, monkeypatch, when):
+    """A second start is made between the checks of the first and the lock under which it creates or copies."""
+    source, out, locked = folder / "run", tmp_path / "out", RunDirectory._locked
+    left = ["create", "copy"].index(when)
+
+    def start_before(run: RunDirectory) -> AbstractContextManager[None]:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            open_repairs(source, out)
+        return locked(run)
+
+    monkeypatch.setattr(RunDirectory, "_locked", start_before)
+    with pytest.raises(InputError, match="already holds a run") if when == "create" else nullcontext():
+        open_repairs(source, out)
+    for name in ("tasks.jsonl", "failed/trajectories.jsonl", "failed/verdicts.jsonl"):
+        assert (out / name).read_bytes() == (folder / "repaired" / name).read_bytes()
+
+
+def test_a_source_without_verdicts_leaves_nothing(folder, tmp_path):
+    source = shutil.copytree(folder / "run", tmp_path / "source")
+    (source / "verdicts.jsonl").unlink()
+    with pytest.raises(InputError, match="has no verdicts yet"):
+        open_repairs(source, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_run_whose_repairs_come_to_nothing_says_so(folder, tmp_path):
+    run_of_repairs = open_repairs(folder / "run", tmp_path / "out")
+    verdicts = [play.verdict for _, play in FailedPlays(run_of_repairs)]
+    lines = [each.model_copy(update={"outcome": "undecided", "id": ""}).to_line() for each in verdicts]
+    (tmp_path / "out" / "failed" / "verdicts.jsonl").write_bytes(b"".join(lines))
     with pytest.raises(RunError, match="no trajectory was accepted"):
-        (out / "failed" / "verdicts.jsonl").write_bytes(
-            b"".join(
-                verdict.model_copy(update={"outcome": "undecided", "id": ""}).to_line()
-                for _, (_, _, verdict) in FailedPlays(run_again)
-            )
-        )
-        resume(out)
+        resume(tmp_path / "out")

@@ -37,3 +37,16 @@ async def test_undoing_calls(before: list[Call], wrong: Call, undoing: Call | No
     found = await find()
     assert found == (FunctionCall(name=undoing[0], arguments=undoing[1]) if undoing else None)
     assert await find() == found
+
+
+async def test_nothing_is_tried_where_nothing_can_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = await desk.make_task()
+    play = await desk.played(task, [[("", [("archive", {"note_id": "N3"})]), ("Done.", [])], [("Nothing.", [])]])
+    live = desk.session()
+    await live.reset(desk.STATE)
+    before = await live.state_hash()
+    live.spec = desk.SPEC.model_copy(update={"can_restore": False})
+    monkeypatch.setattr(live, "call", None)
+    message = play.events[0].message
+    assert await find_undoing_call(play, message, desk.STATE, live, desk.SPEC.tools, task.masks) is None
+    assert await live.state_hash() == before

@@ -7,6 +7,7 @@ from trajsmith.models import ROLES, SCRIPTED, Role
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import SELECTION
 from trajsmith.pipeline.engine import time_file
+from trajsmith.pipeline.repairs import REPAIR_ORDER, load_repair_settings
 from trajsmith.pipeline.run_context import GRAPH
 from trajsmith.pipeline.run_directory import (
     CHAINS,
@@ -31,6 +32,7 @@ OUTPUTS = {
     "write": TASKS,
     "vary": VARIED,
     "play": TRAJECTORIES,
+    "repair": TRAJECTORIES,
     "verify": VERDICTS,
 }
 FIRST: dict[str, str | None] = {
@@ -91,10 +93,16 @@ def plan_change(run: RunDirectory, overrides: Sequence[str]) -> ConfigChange:
     """Return the effect of `--set` on an existing run without applying it.
 
     Raises:
-        InputError: An override is wrong, or makes it another run.
+        InputError: An override is wrong, or makes it another run, or changes what the tasks of repairs came from.
     """
     after = load_config(run.config_path, overrides)
     stale = find_stale_stages(load_config(run.config_path), after, run.file(ROUNDS).is_file())
+    if stale and load_repair_settings(run) is not None:
+        if stale[0] not in ("play", "verify"):
+            raise InputError(
+                f"{run.path} holds repairs of plays whose tasks were copied: settings of {stale[0]} cannot change here"
+            )
+        stale = REPAIR_ORDER
     finished = tuple(stage for stage in stale if any(run.file(name).is_file() for name in _outputs(stage)))
     return ConfigChange(after, finished)
 

@@ -1,12 +1,11 @@
 """`trajsmith repair`: failed plays go on rightly from before their first wrong step, in a run of their own.
 
-Execution finds the first wrong step: of the agent's messages the last one from which a right play can still come is the
-last that stays.
+Execution finds the first wrong step: a right play can still come from the message before it, and none from it.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -18,7 +17,16 @@ from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.engine import PipelineStage
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
-from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
+from trajsmith.pipeline.run_directory import (
+    CONFIG,
+    LEDGER,
+    OF_A_START,
+    TASKS,
+    TRAJECTORIES,
+    VERDICTS,
+    RunDirectory,
+    find_written_tasks,
+)
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import (
     AppendFile,
@@ -50,11 +58,12 @@ from trajsmith.verify import find_undoing_call, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED
 
 REPAIRS = "repairs.json"
-FAILED, FAILED_VERDICTS = "failed/trajectories.jsonl", "failed/verdicts.jsonl"
+"""File that says what a run repairs; written when all is copied."""
+COPIES = "failed"
+FAILED, FAILED_VERDICTS = f"{COPIES}/trajectories.jsonl", f"{COPIES}/verdicts.jsonl"
 """Copies of the failed plays and of their verdicts."""
+START_AGAIN = "start `trajsmith repair` again"
 REPAIR_ORDER = ("repair", "verify")
-PART = ".starting"
-"""End of the name of a run of repairs whose failed plays are not copied yet."""
 OF_THE_AGENT = frozenset({"partial", "agent_error"})
 """Outcomes of plays in which the agent did something wrong."""
 
@@ -81,8 +90,14 @@ class FailedPlay(NamedTuple):
 
 
 def load_repair_settings(run: RunDirectory) -> RepairSettings | None:
-    """Return the settings of a run of repairs; None for any other run."""
+    """Return the settings of a run of repairs; None for any other run.
+
+    Raises:
+        InputError: Its start was cut.
+    """
     path = run.file(REPAIRS)
+    if not path.is_file() and run.file(COPIES).is_dir():
+        raise InputError(f"{run.path}: not all failed plays were copied: {START_AGAIN}")
     return read_stored(path, RepairSettings) if path.is_file() else None
 
 
@@ -91,44 +106,51 @@ def open_repairs(source: Path, out: Path, kind: RepairKind = "any", tasks_of: Pa
 
     Args:
         source: Run directory, or folder that `trajsmith eval` wrote.
-        out: Run directory of the repairs; one that repairs the same plays is taken up.
+        out: Run directory of the repairs; one that repairs the same plays is taken up, and one whose copying was cut is
+            begun again.
         kind: Repairs that are made.
         tasks_of: Run whose tasks were evaluated; for an evaluation only.
 
     Raises:
         InputError: `source` holds no failed play, or `out` holds something else.
-        RunError: The disk is full.
+        RunError: Another process writes in `out`, or the disk is full.
     """
     settings = RepairSettings(source=str(source.resolve()), kind=kind)
     if (out / REPAIRS).is_file():
-        run = RunDirectory.open(out)
-        if load_repair_settings(run) != settings:
-            raise InputError(f"{out} holds repairs of other plays or of another kind: name another directory")
-        return run
+        return _take_up(RunDirectory.open(out), settings)
     evaluated = is_evaluation(source)
     if evaluated and tasks_of is None:
         raise InputError(f"{source} is an evaluation: name the run whose tasks it played with --run")
     if tasks_of is not None and not evaluated:
         raise InputError(f"--run is for evaluations: {source} has its tasks")
     origin = RunDirectory.open(tasks_of or source)
-    plays = _read_failed_episodes(source, origin) if evaluated else _read_failed_plays(origin)
-    config = build_repair_config(load_config(origin.config_path), out)
-    text = dump_settings(config)
-    RunDirectory(out).check_new(text)
-    part = out.resolve().with_name(out.resolve().name + PART)
-    if part.is_dir():
-        shutil.rmtree(part)
-    run = RunDirectory.create(part, text)
-    with run.lock(), storage_boundary(part):
-        run.write_json(REPAIRS, settings.model_dump(mode="json"))
-        if not _copy_plays(plays, origin, run):
-            shutil.rmtree(part)
-            raise InputError(f"{source} has no rejected play to repair")
-    with storage_boundary(out):
-        if out.is_dir():
-            shutil.rmtree(out)
-        part.rename(out)
-    return RunDirectory.open(out)
+    plays = iter(_read_failed_episodes(source, origin) if evaluated else _read_failed_plays(origin))
+    text = dump_settings(build_repair_config(load_config(origin.config_path), out))
+    first = next(plays, None)
+    if first is None:
+        raise InputError(f"{source} has no rejected play to repair")
+    run = RunDirectory.open(out) if _is_cut_start(out) else RunDirectory.create(out, text)
+    run.again = START_AGAIN
+    with run.lock(), storage_boundary(out, START_AGAIN):
+        if not run.file(REPAIRS).is_file():  # another process may have been faster
+            run.write_text(CONFIG, text)
+            _copy_plays(chain([first], plays), origin, run)
+            run.write_json(REPAIRS, settings.model_dump(mode="json"))
+    return _take_up(RunDirectory.open(out), settings)
+
+
+def _take_up(run: RunDirectory, settings: RepairSettings) -> RunDirectory:
+    if load_repair_settings(run) != settings:
+        raise InputError(f"{run.path} holds repairs of other plays or of another kind: name another directory")
+    return run
+
+
+def _is_cut_start(out: Path) -> bool:
+    """Return True for a folder with nothing but copies of failed plays that are not finished."""
+    if not (out / CONFIG).is_file() or not all((out / name).is_dir() for name in (COPIES, LEDGER)):
+        return False
+    foreign = {entry.name for entry in out.iterdir()} - OF_A_START - {COPIES, LEDGER, TASKS}
+    return not foreign and not any((out / LEDGER).iterdir())
 
 
 def build_repair_config(config: RunConfig, out: Path) -> RunConfig:
@@ -167,15 +189,17 @@ def _read_failed_episodes(folder: Path, run: RunDirectory) -> list[FailedPlay]:
     return sorted(plays, key=lambda play: (order[play.task.id], play.trajectory.candidate))
 
 
-def _copy_plays(plays: Iterable[FailedPlay], origin: RunDirectory, run: RunDirectory) -> int:
-    """Copy failed plays with their tasks and states; return how many there are."""
-    number, task_id = 0, ""
-    run.file(FAILED).parent.mkdir()
+def _copy_plays(plays: Iterable[FailedPlay], origin: RunDirectory, run: RunDirectory) -> None:
+    """Copy failed plays with their tasks and states, in place of what a start that was cut has copied."""
+    task_id = ""
+    run.file(COPIES).mkdir(exist_ok=True)
     with (
         AppendFile(run.file(TASKS)) as tasks,
         AppendFile(run.file(FAILED)) as failed,
         AppendFile(run.file(FAILED_VERDICTS)) as verdicts,
     ):
+        for file in (tasks, failed, verdicts):
+            file.cut(0)
         for play in plays:
             if play.task.id != task_id:
                 task_id = play.task.id
@@ -183,8 +207,8 @@ def _copy_plays(plays: Iterable[FailedPlay], origin: RunDirectory, run: RunDirec
                 run.put_state(origin.get_state(play.task.initial_state))
             failed.append(play.trajectory.to_line())
             verdicts.append(play.verdict.to_line())
-            number += 1
-    return number
+        for file in (tasks, failed, verdicts):
+            file.close(sync=True)
 
 
 class FailedPlays:
@@ -231,7 +255,10 @@ class PlayRepair:
         self.steps = [number for number, each in enumerate(self.failed.messages) if each.role == "assistant"]
 
     async def make(self, kind: RepairKind) -> Trajectory:
-        """Return the play with the most steps of the failed one that is accepted.
+        """Return an accepted play that begins with steps of the failed one.
+
+        It keeps the most steps if acceptance is monotone: with a step, every earlier one can be kept. Where a later
+        step mends an earlier one, the search by halving can end at the earlier.
 
         Raises:
             RecordDropped: There is none; the reason says why.
@@ -270,7 +297,7 @@ class PlayRepair:
         return repaired.model_copy(update={"id": repaired.content_id()})
 
     async def _find_last_right_step(self) -> tuple[int, Continuation, tuple[str, ...]]:
-        """Return how many steps can be kept, the play that comes of it, and why not one more.
+        """Return how many steps can be kept, the play that comes of it, and why not one more; found by halving.
 
         Raises:
             RecordDropped: Not even the play from the beginning is right.

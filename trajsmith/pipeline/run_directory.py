@@ -91,6 +91,7 @@ class RunDirectory:
             refuse_link(run.path, PurePosixPath(name))
             refuse_links(run.path / name)
         with run._locked():
+            run.check_new(config_yaml, fresh, from_python)  # another process may have been faster
             run._clear()
             run.write_text(CONFIG, config_yaml)
         run.again = resume

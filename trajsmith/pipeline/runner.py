@@ -34,7 +34,7 @@ from trajsmith.pipeline.export_plan import ExportPlan, JudgedPlace, VerdictHead
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
-from trajsmith.pipeline.repairs import FailedPlays, RepairKind, load_repair_settings, make_repair_stage
+from trajsmith.pipeline.repairs import REPAIR_ORDER, FailedPlays, RepairKind, load_repair_settings, make_repair_stage
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
@@ -174,11 +174,13 @@ async def run_one_stage(run: RunDirectory, name: str, progress: RunProgress | No
     """Run one stage and export nothing; the stages before it must have run.
 
     Raises:
-        InputError: The records that the stage reads are not there.
+        InputError: The records that the stage reads are not there, or the run holds repairs and has no such stage.
         RunError: The run cannot go on; what was committed stays.
     """
     with run.lock():
         config = load_config(run.config_path)
+        if load_repair_settings(run) is not None and name not in REPAIR_ORDER:
+            raise InputError(f"{run.path} holds repairs of plays that were copied: its stages are repair and verify")
         if name not in list_stages(config):
             raise InputError(f"{run.path} makes no variants: set vary.rates, for example with trajsmith resume --set")
         async with _opened(config, run, (name,)) as context:
