@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from running_server import RunningServer
 
 from trajsmith.models import ChatRequest, ModelSettings, function_tool
-from trajsmith.models.failures import FailedAttempt
+from trajsmith.models.failures import FailedAttempt, HttpErrorResponse
 from trajsmith.models.openai_server import OpenAIProvider
 from trajsmith.models.responses_api import build_responses_body, parse_response
 from trajsmith.records import FunctionCall, InputError, Message, ToolCall
@@ -258,6 +258,20 @@ def test_the_parts_of_a_response_become_one_message():
         "function_call",
         "function_call",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ("Encrypted content is not supported with this model.", True),
+        ("Unknown include value: reasoning.encrypted_content", True),
+        ("Unknown parameter: 'include[0]'.", True),
+        ("unknown field 'temperature', please include model", False),
+        ("extra inputs are not permitted; include a model", False),
+    ],
+)
+def test_only_a_refusal_of_encryption_turns_it_off(said, refused):
+    assert HttpErrorResponse.read(400, json.dumps({"error": {"message": said}}).encode(), {}).about_encryption() is refused
 
 
 @pytest.mark.parametrize(
