@@ -271,7 +271,9 @@ def test_the_parts_of_a_response_become_one_message():
     ],
 )
 def test_only_a_refusal_of_encryption_turns_it_off(said, refused):
-    assert HttpErrorResponse.read(400, json.dumps({"error": {"message": said}}).encode(), {}).about_encryption() is refused
+    assert (
+        HttpErrorResponse.read(400, json.dumps({"error": {"message": said}}).encode(), {}).about_encryption() is refused
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,6 +284,9 @@ def test_reasoning_that_only_the_server_has_does_not_go_back(item):
 
 
 @pytest.mark.parametrize(
+    "details", [{"reason": "max_output_tokens"}, {"reason": "max_tokens"}, {"reason": None}, {}, None, "cut"], ids=str
+)
+@pytest.mark.parametrize(
     ("output", "finish", "malformed"),
     [
         ([text("Once upon")], "length", ()),
@@ -289,9 +294,8 @@ def test_reasoning_that_only_the_server_has_does_not_go_back(item):
     ],
     ids=["text", "call"],
 )
-def test_a_response_that_was_cut_says_so(output, finish, malformed):
-    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    reply = parse_response(response(*output, **cut))
+def test_a_response_that_was_cut_says_so(output, finish, malformed, details):
+    reply = parse_response(response(*output, status="incomplete", incomplete_details=details))
     assert reply.finish_reason == finish and reply.cut
     assert tuple(one.text for one in reply.malformed) == malformed
 
