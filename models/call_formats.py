@@ -19,9 +19,6 @@ NamedArguments: TypeAlias = tuple[Any, Any]
 ARGUMENT_KEYS = ("arguments", "parameters")
 
 _THINKING = re.compile(r"\A\s*+(?:<think>)?(.*?)</think>\s*", re.DOTALL)
-_XML_PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_XML_ARGUMENT = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
-_FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
 _MISTRAL_CALL = re.compile(r"([^\s\[{]+)(?:\[CALL_ID\][^\[{]*)?(?:\[ARGS\])?\s*(\{.*)", re.DOTALL)
 _DEEPSEEK_MARK = "<｜tool▁sep｜>"
 
@@ -61,18 +58,43 @@ def _read_json_sequence(text: str) -> list[NamedArguments]:
 
 
 def _read_function(text: str) -> list[NamedArguments]:
-    match = _FUNCTION.fullmatch(text)
-    if match is None:
-        raise ValueError("there is no whole <function=...>")
-    return [(match[1].strip(), dict(_XML_PARAMETER.findall(match[2])))]
+    """Read a call of Qwen3-Coder: one function with its parameters and nothing else."""
+    opening, end = "<function=", "</function>"
+    if not (text.startswith(opening) and text.endswith(end)) or text.count(opening) > 1:
+        raise ValueError("it is not one whole <function=...>")
+    head, *parts = text.removeprefix(opening).removesuffix(end).split("<parameter=")
+    name, named, between = head.partition(">")
+    if not named or between.strip():
+        raise ValueError("there is text outside of parameters")
+    pairs = []
+    for part in parts:
+        key, named, rest = part.partition(">")
+        value, closed, behind = rest.partition("</parameter>")
+        if not (named and closed) or behind.strip():
+            raise ValueError("a parameter is not whole")
+        pairs.append((key, value.removeprefix("\n").removesuffix("\n")))
+    return [(name.strip(), _join_pairs(pairs))]
 
 
 def _read_keys_and_values(text: str) -> list[NamedArguments]:
-    name, mark, rest = text.partition("<arg_key>")
-    pairs = _XML_ARGUMENT.findall(mark + rest)
-    if len(pairs) != text.count("<arg_key>"):
-        raise ValueError("an argument is not whole")
-    return [(name.strip(), dict(pairs))]
+    """Read a call of GLM: a name, then keys and values in turn."""
+    name, *parts = text.split("<arg_key>")
+    pairs = []
+    for part in parts:
+        key, named, rest = part.partition("</arg_key>")
+        between, opened, rest = rest.partition("<arg_value>")
+        value, closed, behind = rest.partition("</arg_value>")
+        if not (named and opened and closed) or between.strip() or behind.strip():
+            raise ValueError("an argument is not whole")
+        pairs.append((key, value))
+    return [(name.strip(), _join_pairs(pairs))]
+
+
+def _join_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    arguments = dict(pairs)
+    if len(arguments) < len(pairs):
+        raise ValueError("an argument stands there twice")
+    return arguments
 
 
 def _read_deepseek(text: str) -> list[NamedArguments]:

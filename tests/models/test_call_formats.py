@@ -96,6 +96,39 @@ def test_text_without_calls_stays(form, text):
     assert split_calls(text, form, [TOOL]) == (text.strip(), [], [])
 
 
+def coder(inner):
+    return f"<tool_call>\n<function=book_room>{inner}</function>\n</tool_call>"
+
+
+def glm(inner):
+    return f"<tool_call>book_room\n{inner}</tool_call>"
+
+
+NAME, NIGHTS = "<parameter=name>\nA1\n</parameter>\n", "<parameter=nights>\n3\n</parameter>\n"
+KEY, VALUE = "<arg_key>name</arg_key>", "<arg_value>A1</arg_value>"
+WRONG = {
+    "coder, two functions": ("qwen3_coder", coder(f"{NAME}</function>\n<function=book_room>{NIGHTS}")),
+    "coder, an open function": ("qwen3_coder", coder(f"{NAME}<function=book_room>{NIGHTS}")),
+    "coder, an open parameter": ("qwen3_coder", coder(f"{NAME}<parameter=nights>3")),
+    "coder, an open parameter first": ("qwen3_coder", coder(f"<parameter=nights>3\n{NAME}")),
+    "coder, twice": ("qwen3_coder", coder(f"{NAME}{NIGHTS}{NAME}")),
+    "coder, an open name": ("qwen3_coder", coder("<parameter=name")),
+    "coder, JSON": ("qwen3_coder", coder(BARE)),
+    "coder, text between": ("qwen3_coder", coder(f"{NAME}nights=3\n{NIGHTS}")),
+    "glm, twice": ("glm", glm(f"{KEY}{VALUE}{KEY}{VALUE}")),
+    "glm, no value": ("glm", glm(f"{KEY}{KEY}{VALUE}")),
+    "glm, an open value": ("glm", glm(f"{KEY}<arg_value>A1{KEY}{VALUE}")),
+    "glm, text between": ("glm", glm(f"{KEY}{VALUE}A2{KEY.replace('name', 'code')}{VALUE}")),
+    "glm, two values": ("glm", glm(f"{KEY}{VALUE}{VALUE}")),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), WRONG.values(), ids=list(WRONG))
+def test_a_call_that_was_not_written_so_is_malformed(name, text):
+    _, calls, malformed = split_calls(text, named(name), [TOOL])
+    assert (calls, len(malformed)) == ([], 1)
+
+
 @given(st.sampled_from(FORMATS), st.sampled_from(list(SAMPLES.values())), st.data())
 def test_whatever_is_written_is_text_or_calls_or_malformed(form, sample, data):
     written = sample[1]
