@@ -288,3 +288,24 @@ def test_what_a_chat_template_renders_is_read_back(family, changed, monkeypatch)
     assert (reply.malformed, reply.finish_reason, reply.message.content) == ((), "tool_calls", text)
     cut = parse_generated_ids(tokenizer, prefix, ids[: -len(ids) // 3], [TOOL])
     assert cut.finish_reason == "length" and cut.malformed
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("family", ["qwen3", "qwen3_6", "glm4moe"])
+def test_a_call_that_was_not_written_so_is_malformed_in_transformers(family, monkeypatch):
+    pytest.importorskip("torch")
+    import trl.chat_template_utils
+
+    from trajsmith.models.transformers_engine import add_response_template, parse_generated_ids
+
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "integrations"))
+    name, end, _ = FAMILIES[family]
+    template = (Path(trl.chat_template_utils.__file__).parent / "chat_templates" / f"{family}.jinja").read_text()
+    tokenizer = add_response_template(build_tokenizer(template, end), family)
+    asked = [{"role": "user", "content": "Book it."}]
+    prompt = tokenizer.apply_chat_template(asked, tools=[TOOL], add_generation_prompt=True, tokenize=False)
+    thought = "</think>\n\n" if prompt.rstrip().endswith("<think>") else ""
+    for text in (text for form, text in WRONG.values() if form == name):
+        written = (tokenizer.encode(part, add_special_tokens=False) for part in (prompt, thought + text + end))
+        reply = parse_generated_ids(tokenizer, *written, [TOOL])
+        assert (reply.message.tool_calls, len(reply.malformed)) == (None, 1), text
