@@ -3,6 +3,7 @@
 The format is that of the model's own chat template. Servers of models know these formats themselves.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ NamedArguments: TypeAlias = tuple[Any, Any]
 ARGUMENT_KEYS = ("arguments", "parameters")
 
 _THINKING = re.compile(r"\A\s*+(?:<think>)?(.*?)</think>\s*", re.DOTALL)
-_XML_PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_XML_ARGUMENT = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
-_FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
 _MISTRAL_CALL = re.compile(r"([^\s\[{]+)(?:\[CALL_ID\][^\[{]*)?(?:\[ARGS\])?\s*(\{.*)", re.DOTALL)
+_SEMICOLON = re.compile(r"\s*+;\s*+")
+_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
+"""Says where a value ends; orjson reads it."""
 _DEEPSEEK_MARK = "<｜tool▁sep｜>"
 
 
@@ -33,10 +34,13 @@ class CallFormat:
     name: str
     marks: tuple[str, ...]
     """Texts in a chat template that has calls written so."""
-    region: re.Pattern[str]
-    """What holds calls in a message, whole or cut off; its first group is what is read."""
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    """What stands before and behind calls in a message; calls that were cut off have no closing."""
     read: Callable[[str], list[NamedArguments]]
-    """Reads the calls of a region. Raises ValueError where there are none."""
+    """Reads the calls between them, none if it is text. Raises ValueError where they are wrong."""
+    value: re.Pattern[str] | None = None
+    """What stands between the opening and a JSON value, which may have marks in its texts."""
     untyped: bool = False
     """Arguments are texts whose types only the tools' schemas tell."""
 
@@ -48,7 +52,10 @@ def _read_json_call(text: str) -> list[NamedArguments]:
 def _read_json_list(text: str) -> list[NamedArguments]:
     """Read calls of Mistral: a list of objects, or a name with its arguments behind it."""
     if text.startswith("["):
-        return [_split_object(row) for row in orjson.loads(text)]
+        calls = [_split_object(row) for row in orjson.loads(text)]
+        if not calls:
+            raise ValueError("the list is empty")
+        return calls
     match = _MISTRAL_CALL.fullmatch(text)
     if match is None:
         raise ValueError("there is no name with arguments")
@@ -56,23 +63,65 @@ def _read_json_list(text: str) -> list[NamedArguments]:
 
 
 def _read_json_sequence(text: str) -> list[NamedArguments]:
-    """Read calls of Llama: objects with semicolons between them."""
-    return [_split_object(orjson.loads(part)) for part in re.split(r"(?<=\})\s*;\s*(?=\{)", text)]
+    """Read calls of Llama: objects with semicolons between them. Without arguments, they are an answer in JSON."""
+    calls = []
+    at: int | None = 0
+    while at is not None:
+        end = _find_json_end(text, at)
+        calls.append(_split_object(orjson.loads(text[at:end])))
+        between = _SEMICOLON.match(text, end) if end is not None else None
+        if end is not None and end < len(text) and between is None:
+            raise ValueError("there is text behind a call")
+        at = between.end() if between else None
+    return calls if any(arguments is not None for _, arguments in calls) else []
+
+
+def _find_json_end(text: str, start: int) -> int | None:
+    """Find where a JSON value ends; None if it is not whole."""
+    try:
+        return _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _read_function(text: str) -> list[NamedArguments]:
-    match = _FUNCTION.fullmatch(text)
-    if match is None:
-        raise ValueError("there is no whole <function=...>")
-    return [(match[1].strip(), dict(_XML_PARAMETER.findall(match[2])))]
+    """Read a call of Qwen3-Coder: one function with its parameters and nothing else."""
+    opening, end = "<function=", "</function>"
+    if not (text.startswith(opening) and text.endswith(end)) or text.count(opening) > 1:
+        raise ValueError("it is not one whole <function=...>")
+    head, *parts = text.removeprefix(opening).removesuffix(end).split("<parameter=")
+    name, named, between = head.partition(">")
+    if not named or between.strip():
+        raise ValueError("there is text outside of parameters")
+    pairs = []
+    for part in parts:
+        key, named, rest = part.partition(">")
+        value, closed, behind = rest.partition("</parameter>")
+        if not (named and closed) or behind.strip():
+            raise ValueError("a parameter is not whole")
+        pairs.append((key, value.removeprefix("\n").removesuffix("\n")))
+    return [(name.strip(), _join_pairs(pairs))]
 
 
 def _read_keys_and_values(text: str) -> list[NamedArguments]:
-    name, mark, rest = text.partition("<arg_key>")
-    pairs = _XML_ARGUMENT.findall(mark + rest)
-    if len(pairs) != text.count("<arg_key>"):
-        raise ValueError("an argument is not whole")
-    return [(name.strip(), dict(pairs))]
+    """Read a call of GLM: a name, then keys and values in turn."""
+    name, *parts = text.split("<arg_key>")
+    pairs = []
+    for part in parts:
+        key, named, rest = part.partition("</arg_key>")
+        between, opened, rest = rest.partition("<arg_value>")
+        value, closed, behind = rest.partition("</arg_value>")
+        if not (named and opened and closed) or between.strip() or behind.strip():
+            raise ValueError("an argument is not whole")
+        pairs.append((key, value))
+    return [(name.strip(), _join_pairs(pairs))]
+
+
+def _join_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    arguments = dict(pairs)
+    if len(arguments) < len(pairs):
+        raise ValueError("an argument stands there twice")
+    return arguments
 
 
 def _read_deepseek(text: str) -> list[NamedArguments]:
@@ -82,42 +131,44 @@ def _read_deepseek(text: str) -> list[NamedArguments]:
         raise ValueError("there is no name with arguments")
     if name in ("", "function"):
         name, mark, rest = rest.partition("```json")
-        rest, end, _ = rest.partition("```")
+        rest, end, _ = rest.rpartition("```")
         if not mark or not end:
             raise ValueError("the arguments are no whole block of code")
-    return [(name.strip(), rest)]
+    return [(name.strip(), rest if rest.strip() else None)]
 
 
 def _split_object(row: Any) -> NamedArguments:
     if not isinstance(row, dict):
         raise ValueError("it is no object")
-    return row.get("name"), next((row[key] for key in ARGUMENT_KEYS if key in row), None)
+    key = next((key for key in ARGUMENT_KEYS if key in row), None)
+    return row.get("name"), None if key is None else {} if row[key] in (None, "") else row[key]
 
 
-_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_TAGGED = re.compile("<tool_call>"), re.compile("</tool_call>")
 FORMATS = (
-    CallFormat("glm", ("<arg_key>",), _TAGGED, _read_keys_and_values, untyped=True),
-    CallFormat("qwen3_coder", ("<function=",), _TAGGED, _read_function, untyped=True),
+    CallFormat("glm", ("<arg_key>",), *_TAGGED, _read_keys_and_values, untyped=True),
+    CallFormat("qwen3_coder", ("<function=",), *_TAGGED, _read_function, untyped=True),
     CallFormat(
         "deepseek",
         ("<｜tool▁call▁begin｜>",),
-        re.compile(
-            r"(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>(.*?)(?:<｜tool▁call▁end｜>|\Z)(?:\s*<｜tool▁calls▁end｜>)?",
-            re.DOTALL,
-        ),
+        re.compile(r"(?:<｜tool▁calls▁begin｜>\s*)?<｜tool▁call▁begin｜>"),
+        re.compile(r"<｜tool▁call▁end｜>(?:\s*<｜tool▁calls▁end｜>)?"),
         _read_deepseek,
     ),
     CallFormat(
         "mistral",
         ("[TOOL_CALLS]",),
-        re.compile(r"\[TOOL_CALLS\](.*?)(?=\[TOOL_CALLS\]|\Z)", re.DOTALL),
+        re.compile(r"\[TOOL_CALLS\]"),
+        re.compile(r"(?=\[TOOL_CALLS\])"),
         _read_json_list,
+        re.compile(r"\s*+(?:[^\s\[{]++(?:\[CALL_ID\][^\[{]*+)?(?:\[ARGS\])?\s*+)?"),
     ),
-    CallFormat("hermes", ("<tool_call>",), _TAGGED, _read_json_call),
+    CallFormat("hermes", ("<tool_call>",), *_TAGGED, _read_json_call, re.compile(r"\s*+")),
     CallFormat(
         "llama3_json",
         ("<|start_header_id|>", '"parameters"'),
-        re.compile(r'\A\s*(?:<\|python_tag\|>\s*)?(\{\s*"name"\s*:.*)', re.DOTALL),
+        re.compile(r'\A\s*+(?:<\|python_tag\|>\s*+)?(?=\{\s*+"name"\s*+:)'),
+        re.compile(r"\Z"),
         _read_json_sequence,
     ),
 )
@@ -146,36 +197,56 @@ def split_calls(
     """
     calls: list[ToolCall] = []
     malformed: list[MalformedCall] = []
+    texts: list[str] = []
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in tools}
-    for name, arguments, written, error in _read_regions(text, form):
-        identity = f"{prefix}_{len(calls) + len(malformed)}"
-        if error:
-            malformed.append(MalformedCall(id=identity, name="", text=written, error=error))
-            continue
-        if form.untyped and isinstance(name, str):
-            properties = schemas.get(name, {}).get("properties") or {}
-            arguments = {key: _cast(value, properties.get(key)) for key, value in arguments.items()}
-        call = parse_tool_call(identity, name, arguments)
-        if isinstance(call, ToolCall):
-            calls.append(call)
-        else:
-            malformed.append(call)
-    return form.region.sub("", text).strip(), calls, malformed
+    at = 0
+    for start, end, written in _find_regions(text, form):
+        read = list(_read_region(written, form))
+        texts.append(text[at : start if read else end])
+        at = end
+        for name, arguments, error in read:
+            identity = f"{prefix}_{len(calls) + len(malformed)}"
+            if error:
+                malformed.append(MalformedCall(id=identity, name="", text=written, error=error))
+                continue
+            if form.untyped:
+                properties = schemas.get(name, {}).get("properties") or {}
+                arguments = {key: _cast(value, properties.get(key)) for key, value in arguments.items()}
+            call = parse_tool_call(identity, name, arguments)
+            if isinstance(call, ToolCall):
+                calls.append(call)
+            else:
+                malformed.append(call)
+    return "".join((*texts, text[at:])).strip(), calls, malformed
 
 
-def _read_regions(text: str, form: CallFormat) -> Iterator[tuple[Any, Any, str, str]]:
-    """Yield name, arguments, text and fault of each call."""
-    for match in form.region.finditer(text):
-        written = match.group(1).strip()
-        try:
-            read = form.read(written)
-        except orjson.JSONDecodeError as error:
-            yield None, None, written, f"the call is no JSON: {error}"
-        except ValueError as error:
-            yield None, None, written, f"the call cannot be read: {error}"
-        else:
-            for name, arguments in read:
-                yield name, arguments, written, ""
+def _find_regions(text: str, form: CallFormat) -> Iterator[tuple[int, int, str]]:
+    """Yield beginning and end of what holds calls, and what stands between the marks."""
+    at = 0
+    while opening := form.opening.search(text, at):
+        start = opening.end()
+        value = form.value.match(text, start) if form.value else None
+        closing = form.closing.search(text, (value and _find_json_end(text, value.end())) or start)
+        end, at = closing.span() if closing else (len(text), len(text))
+        yield opening.start(), at, text[start:end].strip()
+
+
+def _read_region(written: str, form: CallFormat) -> Iterator[tuple[Any, Any, str]]:
+    """Yield name, arguments and fault of each call."""
+    try:
+        calls = form.read(written)
+    except orjson.JSONDecodeError as error:
+        yield None, None, f"the call is no JSON: {error}"
+    except ValueError as error:
+        yield None, None, f"the call cannot be read: {error}"
+    else:
+        for name, arguments in calls:
+            if isinstance(name, str) and len(name.split()) > 1:
+                yield None, None, "the call names no tool: a name is one word"
+            elif arguments is None:
+                yield None, None, "the call has no arguments"
+            else:
+                yield name, arguments, ""
 
 
 def _cast(text: str, schema: Any) -> Any:

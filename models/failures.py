@@ -28,7 +28,7 @@ _NO_SUCH_MODEL = re.compile(r"model.{0,200}(does not exist|not found|not exist|u
 _NO_FORMAT = re.compile(r"response_format|text\.format|json_schema|structured[_ ]output|guided", re.IGNORECASE)
 _NO_ENCRYPTION = re.compile(
     r"reasoning\.encrypted_content|encrypted content is not supported"
-    r"|(unknown|unsupported|unrecognized|extra).{0,40}\binclude\b",
+    r"|(unknown|unsupported|unrecognized) (parameter|field|argument):? ['\"`]include\b",
     re.IGNORECASE,
 )
 

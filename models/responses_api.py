@@ -119,7 +119,7 @@ def parse_response(data: bytes) -> ChatReply:
             if item.get("type") == "function_call"
         ],
     }
-    finish = "length" if reason == "max_output_tokens" else "stop"
+    finish = "length" if status == "incomplete" else "stop"
     reply = build_reply(message, finish, usage, str(body.get("model") or ""), data)
     return reply.model_copy(update={"items": _choose_items(items)})
 

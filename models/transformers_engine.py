@@ -357,12 +357,15 @@ def parse_generated_ids(tokenizer: Any, prefix: list[int], ids: list[int], tools
     text = tokenizer.decode(ids if cut else ids[:-1])
     template = tokenizer.get_chat_template(tools=tools)
     form = find_call_format(template)
-    if form is not None and getattr(tokenizer, "response_template", None) is None:
+    if form is not None and (form.untyped or getattr(tokenizer, "response_template", None) is None):
         message, malformed = _read_by_format(text, form, tools, len(prefix))
     else:
         message, malformed = _read_by_template(tokenizer, prefix, ids, text, tools)
         calls = len(message.tool_calls or ())
-        if _has_unread_calls(text, template, form, tools, calls):
+        unread = _has_unread_calls(text, template, form, tools, calls)
+        if unread and form is not None:
+            message, malformed = _read_by_format(text, form, tools, len(prefix))
+        elif unread:
             error = "a tool call of the message cannot be read"
             malformed = [MalformedCall(id=f"call_{len(prefix)}_{calls}", name="", text=text, error=error)]
     return ChatReply(
@@ -399,8 +402,8 @@ def _read_by_template(
 
 def _has_unread_calls(text: str, template: str, form: CallFormat | None, tools: list[JsonObject], calls: int) -> bool:
     """Return True if a message has other calls than the parser found, which gives up a message at one that is wrong."""
-    if OPENS in template:
-        return text.count(OPENS) != calls or text.count(OPENS) != text.count(CLOSES)
+    if OPENS in template and (text.count(OPENS) != calls or text.count(OPENS) != text.count(CLOSES)):
+        return True
     if form is None:
         return False
     _, readable, broken = split_calls(text, form, tools)

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from running_server import RunningServer
 
 from trajsmith.models import ChatRequest, ModelSettings, function_tool
-from trajsmith.models.failures import FailedAttempt
+from trajsmith.models.failures import FailedAttempt, HttpErrorResponse
 from trajsmith.models.openai_server import OpenAIProvider
 from trajsmith.models.responses_api import build_responses_body, parse_response
 from trajsmith.records import FunctionCall, InputError, Message, ToolCall
@@ -261,12 +261,31 @@ def test_the_parts_of_a_response_become_one_message():
 
 
 @pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ("Encrypted content is not supported with this model.", True),
+        ("Unknown include value: reasoning.encrypted_content", True),
+        ("Unknown parameter: 'include[0]'.", True),
+        ("unknown field 'temperature', please include model", False),
+        ("extra inputs are not permitted; include a model", False),
+    ],
+)
+def test_only_a_refusal_of_encryption_turns_it_off(said, refused):
+    assert (
+        HttpErrorResponse.read(400, json.dumps({"error": {"message": said}}).encode(), {}).about_encryption() is refused
+    )
+
+
+@pytest.mark.parametrize(
     "item", [thought(), thought(encrypted_content=None), thought(encrypted_content="")], ids=["none", "null", "empty"]
 )
 def test_reasoning_that_only_the_server_has_does_not_go_back(item):
     assert parse_response(response(item, call())).items == ()
 
 
+@pytest.mark.parametrize(
+    "details", [{"reason": "max_output_tokens"}, {"reason": "max_tokens"}, {"reason": None}, {}, None, "cut"], ids=str
+)
 @pytest.mark.parametrize(
     ("output", "finish", "malformed"),
     [
@@ -275,9 +294,8 @@ def test_reasoning_that_only_the_server_has_does_not_go_back(item):
     ],
     ids=["text", "call"],
 )
-def test_a_response_that_was_cut_says_so(output, finish, malformed):
-    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    reply = parse_response(response(*output, **cut))
+def test_a_response_that_was_cut_says_so(output, finish, malformed, details):
+    reply = parse_response(response(*output, status="incomplete", incomplete_details=details))
     assert reply.finish_reason == finish and reply.cut
     assert tuple(one.text for one in reply.malformed) == malformed
 
