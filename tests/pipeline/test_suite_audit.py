@@ -110,12 +110,17 @@ def test_evaluators_run_in_the_sandbox(checkout):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [[], ["runs/x", "--tau2", "y"], ["runs/x", "--domain", "airline"], ["--harbor", "y", "--domain", "airline"]],
+    ("options", "says"),
+    [
+        ([], "name what is audited"),
+        (["runs/x", "--tau2", "y"], "name what is audited"),
+        (["runs/x", "--domain", "airline"], "--domain chooses among the domains of --tau2"),
+        (["--harbor", "y", "--domain", "airline"], "--domain chooses among the domains of --tau2"),
+    ],
     ids=["nothing", "both", "a domain of a run", "a domain of Harbor"],
 )
-def test_what_is_audited_is_named_once(options):
-    assert read_refusal(*options)
+def test_what_is_audited_is_named_once(options, says):
+    assert read_refusal(*options).startswith(says)
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +145,8 @@ def test_harbor_tasks_that_are_wrong_or_need_their_image_are_counted_reasons(sui
     for name, file, text in (
         ("no toml", "task.toml", "= ="),
         ("no transcript", "solution/transcript.jsonl", "[]"),
-        ("other files", "tests/task/config.yaml", "environments: [{python: /etc/passwd}]"),
-        ("programs", "tests/task/config.yaml", "environments: [{mcp: {name: x, command: [touch, y]}}]"),
+        ("other files", "tests/task/config.yaml", "{name: h, environments: [{python: /etc/passwd}]}"),
+        ("programs", "tests/task/config.yaml", "{name: h, environments: [{mcp: {name: x, command: [touch, y]}}]}"),
     ):
         shutil.copytree(places[1], tmp_path / name)
         (tmp_path / name / file).write_text(text)
@@ -150,7 +155,11 @@ def test_harbor_tasks_that_are_wrong_or_need_their_image_are_counted_reasons(sui
     shutil.rmtree(foreign / "tests" / "task")
     (counts,) = audit(tmp_path / "x", "--harbor", str(tmp_path))
     assert counts["tasks"] == 6 and counts["played"] == 1 and counts["gold_passes"] == 0
-    assert counts["reasons"].pop("malformed task: its bundle cannot be played") == 2
+    unplayed = "malformed task: its bundle cannot be played"
+    assert counts["reasons"].pop(unplayed) == 2
+    refusal = "of its config.yaml starts programs, names files elsewhere or weakens the sandbox"
+    assert [f"{refusal}," in example for example in counts["examples"][unplayed]] == [True, True]
+    assert ["(python)" in example for example in counts["examples"][unplayed]] == [True, False]
     (gold,) = [reason for reason in counts["reasons"] if reason.startswith("gold fails: ")]
     del counts["reasons"][gold]
     assert counts["reasons"] == {
