@@ -269,11 +269,13 @@ class RunContext:
         return self._composites[name]
 
     def home(self, environment: str, tool: str) -> tuple[str, str]:
-        """The environment that a call goes to, and the tool's name there."""
+        """The environment that a call goes to, and the tool's name there; both as they are for a tool of none."""
         if environment in self.places:
             return environment, tool
         source = self.place(environment).source
-        return source.homes[tool] if isinstance(source, CompositeSource) else (environment, tool)
+        return (
+            source.homes.get(tool, (environment, tool)) if isinstance(source, CompositeSource) else (environment, tool)
+        )
 
     def joined(self, chain: Chain) -> Chain:
         """A chain across servers as one on all its environments at once; others as they are. Stores its state."""
