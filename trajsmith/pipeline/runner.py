@@ -82,10 +82,7 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
         config = load_config(run.config_path)
         async with _opened(config, run, list_stages(config)) as context:
             config.export.split.check(context.places)
-            context.check_left_out()
-            if config.plan is not None:
-                tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
-                config.plan.check(tools, VARIANTS.names())
+            _check_names(context)
             if config.shard is not None:
                 return await _run_shard(run, context, progress)
             selector = await _run_rounds(run, context, progress)
@@ -129,6 +126,19 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
         except RunError:
             run.write_json("summary.json", _tallied(run, context).model_dump(mode="json"))
             raise
+
+
+def _check_names(context: RunContext) -> None:
+    """Find out before any work whether the tools and groups that the configuration names are there.
+
+    Raises:
+        InputError: One is not.
+    """
+    context.check_left_out()
+    plan = context.config.plan
+    if plan is not None:
+        tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
+        plan.check(tools, VARIANTS.names())
 
 
 def _check_strata(context: RunContext) -> None:
@@ -182,6 +192,8 @@ async def run_one_stage(run: RunDirectory, name: str, progress: RunProgress | No
         if name not in list_stages(config):
             raise InputError(f"{run.path} makes no variants: set vary.rates, for example with trajsmith resume --set")
         async with _opened(config, run, (name,)) as context:
+            if ORDER.index(name) <= ORDER.index("vary"):
+                _check_names(context)
             await _run_stages(run, context, (name,), progress, load_rounds(run, config))
     return _tallied(run, context)
 
