@@ -175,10 +175,10 @@ class _TaskAudit:
         some = rng.sample(others, min(OTHER_CALLS, len(others)))
         values = collect_values([*self._gold, *self._others])
         wrong = 0
-        for made in build_mutants(self._gold, (), some, values, mutants, rng, added_first=True):
+        for play in build_mutants(self._gold, (), some, values, mutants, rng, added_first=True):
             if wrong >= mutants:
                 break
-            mutant = self._name_by_text(made)
+            mutant = self._name_by_text(play)
             played, verdict = _judge(source, task, mutant.calls)
             same = played.final_state == trajectory.final_state
             if same and not (mutant.is_by_text and find_untold(task, self._gold, mutant.calls)):
@@ -201,9 +201,9 @@ def collect_texts(calls: Sequence[SuiteCall]) -> list[str]:
 
 def find_untold(task: Task, gold: Sequence[SuiteCall], calls: Sequence[SuiteCall]) -> list[str]:
     """Return what the checks of a task want to be told, gold tells, and a play tells nowhere."""
-    told, left = ("\n".join(collect_texts(play)) for play in (gold, calls))
+    gold_text, text = ("\n".join(collect_texts(play)) for play in (gold, calls))
     asked = [check for turn in task.turns for check in turn.checks if isinstance(check, AnswerCheck)]
-    return [check.says for check in asked if _is_told(check, told) and not _is_told(check, left)]
+    return [check.says for check in asked if _is_told(check, gold_text) and not _is_told(check, text)]
 
 
 def _is_told(check: AnswerCheck, text: str) -> bool:
