@@ -105,6 +105,8 @@ def test_a_hopeless_growth_is_rejected_with_its_reasons(story):
     assert "rejected: score_library_g2: 2 repairs were not enough" in done.stdout
     assert "the earlier test lends_a_free_copy fails, from a state of score_library as it was" in done.stdout
     assert "funnel: sources 1 > proposed 1 > designed 1 > drafted 1 > examined 0" in done.stdout
+    head = next(line for line in done.stdout.splitlines() if "theme" in line and "outcome" in line)
+    assert "check" in head.split() and "semantic" in head.split()
     assert [path.name for path in (story["scrap"] / "hire").iterdir()] == ["work"]
     exams = lines(story["scrap"] / "hire" / "work" / "score_library_g2" / "examinations.jsonl")
     assert {(exam["tests_passed"], exam["tests"]) for exam in exams} == {(25, 25)}, (

@@ -80,6 +80,17 @@ def test_chains_across_environments_are_played_and_replayed_as_any_other(trajsmi
     assert len(lines) == summary.funnel["accepted"] and any('"helpdesk__' in line for line in lines)
 
 
+def test_tools_of_no_environment_are_left_out_of_the_coverage_of_chains_across_environments(trajsmith, tmp_path):
+    (tmp_path / "across.yaml").write_text(SMALL.replace("length: [4, 7]", "length: [4, 7], servers: 2"))
+    done = trajsmith("run", tmp_path / "across.yaml", "--run", tmp_path / "run", "--set", "write.tools.search=1")
+    assert done.code == 0, done.err
+    summary = Summary(**orjson.loads((tmp_path / "run" / "summary.json").read_bytes()))
+    assert summary.environments["helpdesk+mobile_care"] > 0
+    assert summary.coverage.keys() == {"helpdesk", "mobile_care"}
+    assert not any("search_tools" in found for found in summary.coverage.values())
+    assert all(sum(found.values()) > 0 for found in summary.coverage.values())
+
+
 # One seed, one result
 
 

@@ -13,6 +13,7 @@ from trajsmith.evals.diagnosis import Diagnosis, Example, GroupFinding
 from trajsmith.evals.plans import build_plan
 from trajsmith.pipeline.dataset_selection import load_unselected
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.runner import run_one_stage
 from trajsmith.records import Chain, InputError, RunError, Task
 from trajsmith.records.journal import read_records
 
@@ -164,6 +165,26 @@ def test_chains_do_without_the_tools_that_are_left_out(tmp_path):
     assert not any(chain.environment == "bank" and "pay_payee" in chain.tools for chain in chains)
     with pytest.raises(InputError, match=r"sample.without_tools: no tool 'bank.pay_paye'"):
         draw(tmp_path, "typo", sample=CONFIG["sample"] | {"without_tools": ["bank.pay_paye"]})
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (
+            {"sample": {"count": 4, "without_tools": ["bank.pay_paye"]}},
+            r"sample.without_tools: no tool 'bank.pay_paye'",
+        ),
+        ({"plan": {"targets": [target("tool", "bank.pay_paye")]}}, r"plan: no environment of this run has 'bank.pay_p"),
+    ],
+    ids=["left out", "plan"],
+)
+async def test_a_stage_alone_refuses_names_that_are_not_there(settings, says, tmp_path):
+    config = CONFIG | {"run": str(tmp_path / "run")} | settings
+    made = RunDirectory.create(tmp_path / "run", yaml.safe_dump(config))
+    for stage in ("sample", "ground"):
+        with pytest.raises(InputError, match=says):
+            await run_one_stage(made, stage)
+    assert not made.file("chains.jsonl").is_file()
 
 
 TWO = [{"library": "bank", "states": {"small": 1}}, {"library": "calendar", "states": {"small": 1}}]

@@ -1,19 +1,27 @@
 """`trajsmith audit --tau2|--harbor`: suites written for the tests, with tasks whose faults are known."""
 
 import json
+import os
 import random
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from trajsmith import run
+from trajsmith.cli import console
 from trajsmith.cli.app import app
+from trajsmith.cli.audit import build_suite_tables
+from trajsmith.pipeline import harbor_audit
+from trajsmith.pipeline.harbor_audit import find_untold
 from trajsmith.pipeline.harbor_tasks import write_harbor_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.suite_counts import SuiteCall, build_mutants, collect_values
-from trajsmith.records import InputError
+from trajsmith.pipeline.suite_counts import SuiteAudit, SuiteCall, build_mutants, collect_values
+from trajsmith.records import AnswerCheck, InputError, Task
+from trajsmith.records.canonical import hash_bytes
+from trajsmith.records.journal import read_records
 
 TAU2 = Path(__file__).parents[1] / "environments" / "tau2"
 LENDING = "data/tau2/domains/lending"
@@ -110,12 +118,17 @@ def test_evaluators_run_in_the_sandbox(checkout):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [[], ["runs/x", "--tau2", "y"], ["runs/x", "--domain", "airline"], ["--harbor", "y", "--domain", "airline"]],
+    ("options", "says"),
+    [
+        ([], "name what is audited"),
+        (["runs/x", "--tau2", "y"], "name what is audited"),
+        (["runs/x", "--domain", "airline"], "--domain chooses among the domains of --tau2"),
+        (["--harbor", "y", "--domain", "airline"], "--domain chooses among the domains of --tau2"),
+    ],
     ids=["nothing", "both", "a domain of a run", "a domain of Harbor"],
 )
-def test_what_is_audited_is_named_once(options):
-    assert read_refusal(*options)
+def test_what_is_audited_is_named_once(options, says):
+    assert read_refusal(*options).startswith(says)
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +153,8 @@ def test_harbor_tasks_that_are_wrong_or_need_their_image_are_counted_reasons(sui
     for name, file, text in (
         ("no toml", "task.toml", "= ="),
         ("no transcript", "solution/transcript.jsonl", "[]"),
-        ("other files", "tests/task/config.yaml", "environments: [{python: /etc/passwd}]"),
-        ("programs", "tests/task/config.yaml", "environments: [{mcp: {name: x, command: [touch, y]}}]"),
+        ("other files", "tests/task/config.yaml", "{name: h, environments: [{python: /etc/passwd}]}"),
+        ("programs", "tests/task/config.yaml", "{name: h, environments: [{mcp: {name: x, command: [touch, y]}}]}"),
     ):
         shutil.copytree(places[1], tmp_path / name)
         (tmp_path / name / file).write_text(text)
@@ -150,7 +163,11 @@ def test_harbor_tasks_that_are_wrong_or_need_their_image_are_counted_reasons(sui
     shutil.rmtree(foreign / "tests" / "task")
     (counts,) = audit(tmp_path / "x", "--harbor", str(tmp_path))
     assert counts["tasks"] == 6 and counts["played"] == 1 and counts["gold_passes"] == 0
-    assert counts["reasons"].pop("malformed task: its bundle cannot be played") == 2
+    unplayed = "malformed task: its bundle cannot be played"
+    assert counts["reasons"].pop(unplayed) == 2
+    refusal = "of its config.yaml starts programs, names files elsewhere or weakens the sandbox"
+    assert [f"{refusal}," in example for example in counts["examples"][unplayed]] == [True, True]
+    assert ["(python)" in example for example in counts["examples"][unplayed]] == [True, False]
     (gold,) = [reason for reason in counts["reasons"] if reason.startswith("gold fails: ")]
     del counts["reasons"][gold]
     assert counts["reasons"] == {
@@ -158,6 +175,79 @@ def test_harbor_tasks_that_are_wrong_or_need_their_image_are_counted_reasons(sui
         "malformed task: its solution is no transcript": 1,
         "not played: solution and tests need the task's image": 1,
     }
+
+
+def put_state(bundle, data):
+    """Let the task of a bundle start from this state."""
+    (task,) = read_records(bundle / "tasks.jsonl", Task)
+    (bundle / "states" / f"{task.initial_state}.json").unlink()
+    name = hash_bytes(data)
+    (bundle / "states" / f"{name}.json").write_bytes(data)
+    (bundle / "tasks.jsonl").write_bytes(Task(**{**dict(task), "initial_state": name, "id": ""}).to_line())
+
+
+def test_one_bad_task_does_not_end_the_audit(suite, tmp_path):
+    place = min((suite / "tasks").iterdir())
+    for name in ("good", "state", "no JSON", "no object", "deep toml", "deep config", "pipe toml", "pipe solution"):
+        shutil.copytree(place, tmp_path / name)
+    (state,) = (tmp_path / "state" / "tests" / "task" / "states").iterdir()
+    state.write_text("{}")
+    for name, data in (("no JSON", b"{"), ("no object", b"[]")):
+        put_state(tmp_path / name / "tests" / "task", data)
+    (tmp_path / "deep toml" / "task.toml").write_text(f"a = {'[' * 5000}{']' * 5000}")
+    (tmp_path / "deep config" / "tests" / "task" / "config.yaml").write_text(f"name: {'[' * 5000}{']' * 5000}")
+    for name, file in (("pipe toml", "task.toml"), ("pipe solution", "solution/transcript.jsonl")):
+        (tmp_path / name / file).unlink()
+        os.mkfifo(tmp_path / name / file)
+    (counts,) = audit(tmp_path / "x", "--harbor", str(tmp_path))
+    assert counts["tasks"] == 8 and counts["played"] == counts["gold_passes"] == 1
+    assert counts["reasons"] == {
+        "malformed task: its bundle cannot be played": 4,
+        "malformed task: task.toml cannot be read": 1,
+        "malformed task: task.toml is no file": 1,
+        "not played: solution and tests need the task's image": 1,
+    }
+    examples = dict(one.split(": ", 1) for one in counts["examples"]["malformed task: its bundle cannot be played"])
+    assert examples.keys() == {"deep config", "no JSON", "no object", "state"}
+    assert "cannot be read" in examples["no JSON"] and "no JSON object" in examples["no object"]
+    assert "was changed" in examples["state"]
+
+
+def test_a_text_that_tells_what_was_asked_for_counts_when_it_is_left_out(suite):
+    (counts,) = audit(suite, "--harbor", str(suite), "--mutants", "20")
+    assert counts["mutants"]["text left out"] == counts["caught"]["text left out"] > 0
+    assert counts["equivalent"] > 0
+    place = next((suite / "tasks").iterdir())
+    (task,) = read_records(place / "tests" / "task" / "tasks.jsonl", Task)
+    told = AnswerCheck(says="the answer tells 40", value=40, turn=0)
+    task = task.model_copy(update={"turns": (task.turns[0].model_copy(update={"checks": (told,)}),)})
+    number, thanks = (SuiteCall("message_user", {"text": text}) for text in ("It is 40.", "You are welcome."))
+    assert find_untold(task, [number, thanks], [thanks]) == ["the answer tells 40"]
+    assert find_untold(task, [number, thanks], [number]) == []
+    assert find_untold(task, [number, thanks], [thanks, number, thanks]) == []
+    assert find_untold(task, [thanks], []) == []
+
+
+def test_a_text_left_out_that_no_check_misses_escapes(suite, monkeypatch):
+    judge, gold = harbor_audit._judge, {}
+
+    def judge_by_state(source, task, calls):
+        trajectory, verdict = judge(source, task, calls)
+        state = gold.setdefault(task.id, trajectory.final_state)
+        return trajectory, verdict.model_copy(update={"accepted": bool(calls) and trajectory.final_state == state})
+
+    monkeypatch.setattr(harbor_audit, "_judge", judge_by_state)
+    (counts,) = audit(suite, "--harbor", str(suite), "--mutants", "20")
+    assert counts["reasons"].keys() == {"mutant escapes: text left out"}
+
+
+def test_the_name_of_a_suite_may_look_like_markup():
+    name = "harbor x[/b]"
+    tables = build_suite_tables([SuiteAudit(name, mutants=Counter({"call added": 1}))])
+    with console.out.capture() as capture:
+        for table in tables:
+            console.out.print(table)
+    assert capture.get().count(name) == len(tables) == 2
 
 
 def test_a_folder_without_tasks_is_wrong_input(tmp_path):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from trajsmith.cli.console import out, print_line, write_json
@@ -78,11 +79,11 @@ def build_suite_tables(audits: "list[SuiteAudit]") -> list[Table]:
     )
     by_kind = _right_aligned("suite", "kind of mutant", "made", "caught", "share")
     for audit in audits:
-        wrong, caught = audit.mutants.total(), audit.caught.total()
+        suite, wrong, caught = escape(audit.suite), audit.mutants.total(), audit.caught.total()
         figures = (audit.tasks, audit.played, audit.gold_passes, audit.empty_fails, wrong, caught)
-        by_suite.add_row(audit.suite, *map(str, figures), _share(caught, wrong))
+        by_suite.add_row(suite, *map(str, figures), _share(caught, wrong))
         for kind, number in sorted(audit.mutants.items()):
-            by_kind.add_row(audit.suite, kind, str(number), str(audit.caught[kind]), _share(audit.caught[kind], number))
+            by_kind.add_row(suite, kind, str(number), str(audit.caught[kind]), _share(audit.caught[kind], number))
     return [by_suite, by_kind] if by_kind.rows else [by_suite]
 
 

@@ -198,8 +198,8 @@ def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funn
         "outcome",
         "repairs",
         "tests and environment checker",
-        "checker",
-        "checker",
+        "check",
+        "semantic",
         "tools",
         "cost",
     )

@@ -10,24 +10,37 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
+from trajsmith.phrasing import is_answer_stated
 from trajsmith.pipeline.hub_runs import check_foreign_config
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.suite_counts import (
     EMPTY_PASSES,
     GOLD_FAILS,
+    TEXT_LEFT_OUT,
+    Mutant,
     SuiteAudit,
     SuiteCall,
     build_mutants,
     collect_values,
 )
 from trajsmith.pipeline.task_server import judge_transcript, open_tasks
-from trajsmith.records import EnvironmentFault, InputError, Task, Trajectory, Verdict, derive_seed
-from trajsmith.train_grpo import EpisodeSource
+from trajsmith.records import (
+    AnswerCheck,
+    EnvironmentFault,
+    InputError,
+    RunError,
+    Task,
+    Trajectory,
+    Verdict,
+    derive_seed,
+)
+from trajsmith.train_grpo import MESSAGE_USER, EpisodeSource
 
 BUNDLE = Path("tests") / "task"
 PLACE = "/tests/task"
@@ -85,9 +98,11 @@ def find_tasks(folder: Path) -> list[Path]:
 
 def find_fault(place: Path) -> str:
     """Return why a task cannot be played here, or nothing."""
+    if not (place / "task.toml").is_file():
+        return "malformed task: task.toml is no file"
     try:
         tomllib.loads((place / "task.toml").read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError):
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError):
         return "malformed task: task.toml cannot be read"
     if not (place / "instruction.md").is_file():
         return "malformed task: no instruction.md"
@@ -102,6 +117,8 @@ def find_fault(place: Path) -> str:
 
 def _read_solution(place: Path) -> tuple[SuiteCall, ...] | None:
     """Return the calls and messages of a solution, or None if it is no transcript."""
+    if not (place / TRANSCRIPT).is_file():
+        return None
     try:
         lines = [orjson.loads(line) for line in (place / TRANSCRIPT).read_bytes().splitlines() if line.strip()]
     except (OSError, orjson.JSONDecodeError):
@@ -129,7 +146,7 @@ class _TaskAudit:
                 check_foreign_config(bundle / "config.yaml", self._place.name)
                 with open_tasks(RunDirectory.open(bundle)) as source:
                     self._examine_plays(source, mutants, seed)
-            except (InputError, OSError, UnicodeDecodeError) as error:
+            except (InputError, RunError, OSError, UnicodeDecodeError) as error:
                 self._audit.report("malformed task: its bundle cannot be played", f"{self._place.name}: {error}")
             except EnvironmentFault as fault:
                 self._audit.report(f"cannot be judged: {fault.kind}", f"{self._place.name}: {fault.message}")
@@ -158,15 +175,39 @@ class _TaskAudit:
         some = rng.sample(others, min(OTHER_CALLS, len(others)))
         values = collect_values([*self._gold, *self._others])
         wrong = 0
-        for mutant in build_mutants(self._gold, (), some, values, mutants, rng, added_first=True):
+        for play in build_mutants(self._gold, (), some, values, mutants, rng, added_first=True):
             if wrong >= mutants:
                 break
+            mutant = self._name_by_text(play)
             played, verdict = _judge(source, task, mutant.calls)
-            if played.final_state == trajectory.final_state:
+            same = played.final_state == trajectory.final_state
+            if same and not (mutant.is_by_text and find_untold(task, self._gold, mutant.calls)):
                 audit.equivalent += 1
             else:
                 wrong += 1
                 audit.count_mutant(name, mutant, verdict.accepted)
+
+    def _name_by_text(self, mutant: Mutant) -> Mutant:
+        """Return a mutant that lacks a text of gold, since it is left out or is another one, as one of that kind."""
+        if collect_texts(mutant.calls) == collect_texts(self._gold):
+            return mutant
+        return replace(mutant, kind=TEXT_LEFT_OUT)
+
+
+def collect_texts(calls: Sequence[SuiteCall]) -> list[str]:
+    """Return what a play says to the user."""
+    return [str(call.arguments.get("text", "")) for call in calls if call.tool == MESSAGE_USER.name]
+
+
+def find_untold(task: Task, gold: Sequence[SuiteCall], calls: Sequence[SuiteCall]) -> list[str]:
+    """Return what the checks of a task want to be told, gold tells, and a play tells nowhere."""
+    gold_text, text = ("\n".join(collect_texts(play)) for play in (gold, calls))
+    asked = [check for turn in task.turns for check in turn.checks if isinstance(check, AnswerCheck)]
+    return [check.says for check in asked if _is_told(check, gold_text) and not _is_told(check, text)]
+
+
+def _is_told(check: AnswerCheck, text: str) -> bool:
+    return is_answer_stated(text, check.value, check.label, check.words, check.question)
 
 
 def _copy_bundle(bundle: Path, target: Path) -> None:

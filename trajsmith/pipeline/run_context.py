@@ -26,7 +26,7 @@ from trajsmith.pipeline.config import RunConfig
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.worker_pool import StageExecutor
 from trajsmith.querygen import TaskWriter
-from trajsmith.querygen.vary import VariantCase
+from trajsmith.querygen.vary import VARIANTS, VariantCase
 from trajsmith.records import (
     Chain,
     EnvironmentSpec,
@@ -269,11 +269,13 @@ class RunContext:
         return self._composites[name]
 
     def home(self, environment: str, tool: str) -> tuple[str, str]:
-        """The environment that a call goes to, and the tool's name there."""
+        """The environment that a call goes to, and the tool's name there; both as they are for a tool of none."""
         if environment in self.places:
             return environment, tool
         source = self.place(environment).source
-        return source.homes[tool] if isinstance(source, CompositeSource) else (environment, tool)
+        return (
+            source.homes.get(tool, (environment, tool)) if isinstance(source, CompositeSource) else (environment, tool)
+        )
 
     def joined(self, chain: Chain) -> Chain:
         """A chain across servers as one on all its environments at once; others as they are. Stores its state."""
@@ -302,12 +304,18 @@ class RunContext:
         added = sorted(own - set(settings.without_tools))
         return settings.model_copy(update={"without_tools": (*settings.without_tools, *added)})
 
-    def check_left_out(self) -> None:
-        """Find out before any work whether all tools that tasks are to do without are there.
+    def check_names(self) -> None:
+        """Find out before any work whether all tools that tasks are to do without are there, and all that a plan names.
 
         Raises:
             InputError: One is not.
         """
+        self._check_left_out()
+        if self.config.plan is not None:
+            tools = {name: [tool.name for tool in place.spec.tools] for name, place in self.places.items()}
+            self.config.plan.check(tools, VARIANTS.names())
+
+    def _check_left_out(self) -> None:
         known = {
             name for place in self.places.values() for tool in place.spec.tools for name in _list_names(place, tool)
         }

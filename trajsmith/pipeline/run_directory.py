@@ -264,7 +264,12 @@ class RunDirectory:
         Raises:
             RunError: The run has no such state, or its file was damaged.
         """
-        state: JsonObject = orjson.loads(self._verified_state(name))
+        try:
+            state: JsonObject = orjson.loads(self._verified_state(name))
+        except orjson.JSONDecodeError as error:
+            raise RunError(f"{self._state_path(name)} cannot be read: {error}") from error
+        if not isinstance(state, dict):
+            raise RunError(f"{self._state_path(name)} is no state: it holds no JSON object")
         return state
 
     def _read_state(self, name: str) -> bytes:

@@ -79,7 +79,7 @@ class RunTally:
         coverage = {name: dict.fromkeys(tools, 0) for name, tools in sorted(self.tools.items())}
         for (place, tool), calls in self.counts.used.items():
             environment, name = self.home(place, tool)
-            if name in coverage[environment]:
+            if name in coverage.get(environment, ()):
                 coverage[environment][name] += calls
         return coverage
 

@@ -45,7 +45,6 @@ from trajsmith.pipeline.trace_import import load_imported_files, run_imports
 from trajsmith.pipeline.vary_plan import VaryPlan
 from trajsmith.pipeline.worker_pool import distribute_stage
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.querygen.vary import VARIANTS
 from trajsmith.records import (
     EnvironmentSpec,
     InputError,
@@ -82,10 +81,7 @@ async def run_pipeline(run: RunDirectory, progress: RunProgress | None = None) -
         config = load_config(run.config_path)
         async with _opened(config, run, list_stages(config)) as context:
             config.export.split.check(context.places)
-            context.check_left_out()
-            if config.plan is not None:
-                tools = {name: [tool.name for tool in place.spec.tools] for name, place in context.places.items()}
-                config.plan.check(tools, VARIANTS.names())
+            context.check_names()
             if config.shard is not None:
                 return await _run_shard(run, context, progress)
             selector = await _run_rounds(run, context, progress)
@@ -184,6 +180,8 @@ async def run_one_stage(run: RunDirectory, name: str, progress: RunProgress | No
         if name not in list_stages(config):
             raise InputError(f"{run.path} makes no variants: set vary.rates, for example with trajsmith resume --set")
         async with _opened(config, run, (name,)) as context:
+            if ORDER.index(name) <= ORDER.index("vary"):
+                context.check_names()
             await _run_stages(run, context, (name,), progress, load_rounds(run, config))
     return _tallied(run, context)
 

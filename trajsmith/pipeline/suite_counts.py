@@ -13,6 +13,7 @@ from typing import Any
 from trajsmith.records import JsonObject, canonical_json
 
 GOLD_FAILS, EMPTY_PASSES, ESCAPED = "gold fails", "empty play passes", "mutant escapes"
+TEXT_LEFT_OUT = "text left out"
 TRIES = 2
 """Mutants that are tried for each wrong one that is wanted: many only leave out or change a read."""
 MOST_EXAMPLES = 5
@@ -44,7 +45,7 @@ class Mutant:
     @property
     def is_by_text(self) -> bool:
         """Return True if it is wrong by what is said, whatever the state is."""
-        return self.kind == "text left out"
+        return self.kind == TEXT_LEFT_OUT
 
 
 @dataclass
@@ -179,4 +180,4 @@ def _leave_texts_out(calls: Sequence[SuiteCall], texts: Sequence[str]) -> Iterat
     for number, text in enumerate(texts):
         left = (*texts[:number], *texts[number + 1 :])
         if not any(text.casefold() in other.casefold() for other in left):
-            yield Mutant("text left out", f"without saying {text!r}", tuple(calls), left)
+            yield Mutant(TEXT_LEFT_OUT, f"without saying {text!r}", tuple(calls), left)
