@@ -198,10 +198,10 @@ class ConfirmationWriter:
             text = pick_text([option], values, self.rng)
             if text:
                 pointed = self._find_pointed(option, identified)
-                told = list_slots(option) | pointed
+                parts = list_slots(option) | pointed
                 if self._has_own_words(call.tool):
-                    return self._put_names(text, pointed, identified), told
-                return f"{text}{self._list_arguments(call)}", told | call.arguments.keys()
+                    return self._put_names(text, pointed, identified), parts
+                return f"{text}{self._list_arguments(call)}", parts | call.arguments.keys()
         return f"use {humanize(call.tool)}{self._list_arguments(call)}", frozenset(call.arguments)
 
     def _has_own_words(self, tool: str) -> bool:
@@ -211,17 +211,17 @@ class ConfirmationWriter:
 
     def _list_arguments(self, call: GoldCall) -> str:
         """Return the arguments of a call in brackets: without words for a tool, these say exactly what will happen."""
-        told = []
+        parts = []
         for name, value in call.arguments.items():
             if value is None or isinstance(value, list | dict):
                 continue
             if is_identifier(name):
-                told.append(f"{self.wording.entity(name).noun} {value}")
+                parts.append(f"{self.wording.entity(name).noun} {value}")
                 continue
             shown = ("yes" if value else "no") if isinstance(value, bool) else value
             label = self.wording.parameter(call.tool, name).label
-            told.append(f"{label} {self.wording.value(call.tool, name, shown, self.rng)}")
-        return f" ({', '.join(told)})" if told else ""
+            parts.append(f"{label} {self.wording.value(call.tool, name, shown, self.rng)}")
+        return f" ({', '.join(parts)})" if parts else ""
 
     def _describe_all(self, members: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one verb phrase for calls that differ only in the thing, with all their names; empty if there is none.
