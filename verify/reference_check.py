@@ -241,7 +241,7 @@ class ReferenceCheck:
     def _asks_for_any(self, need: EntityNeed, turn: SpokenTurn) -> bool:
         """Return whether the user wants any of a kind ("a free bay"), of which only a field has told one so far."""
         listed = any(need.value in shown.ids for shown in self.model.lists if shown.kind == need.kind)
-        if listed or (need.source is not None and need.source[0] >= self.model.turn_start):
+        if listed or need.given_by >= self.model.turn_start:
             return False
         noun = re.escape(self.model.wording.entity(need.kind).noun)
         wish = rf"\b(?:an?|any|another|some) (?:[\w-]+ ){{0,2}}{noun}\b"

@@ -28,6 +28,8 @@ class EntityNeed:
     """The last selection on the way to it, if there was a choice."""
     source: tuple[int, str] | None = None
     """Call and path of the list that it was selected in."""
+    given_by: int = -1
+    """Call whose result gave the value; -1 if that is not known."""
     asked: bool = False
     """The agent asks for it, or for what leads to it."""
     must_be_named: bool = False
@@ -142,6 +144,7 @@ def _build_need(
         value=str(value),
         selector=picks[-1] if picks else None,
         source=(source.call, source.selectors[-1].rows) if source.selectors else None,
+        given_by=source.call,
         asked=asked,
         must_be_named=requested or everything[index].effect == "read",
         looked_up=asks and not picks and source.call >= start,
