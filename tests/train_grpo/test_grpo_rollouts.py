@@ -70,9 +70,7 @@ def test_gold_transcripts_of_a_batch_score_as_in_the_run(run):
         assert played.messages == record.messages
         assert (judgement.checks, judgement.outcome) == (verdict.checks, verdict.outcome)
         earned = {name: compute_episode_reward(name, task, played, judgement) for name in names}
-        assert earned == dict.fromkeys(names, 1.0) | {"steps": None}, (
-            "steps needs labels, which nobody asked for"
-        )
+        assert earned == dict.fromkeys(names, 1.0) | {"steps": None}, "steps needs labels, which nobody asked for"
 
 
 def test_a_broken_format_ends_the_episode_at_once(run):
