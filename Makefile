@@ -33,8 +33,8 @@ test-all: lint docs .servers/.installed  ## The same with the long tests: what C
 test-full: lint docs .servers/.installed  ## The same with every kill, attack and combination
 	$(PYTEST) --full
 
-test-fast: $(STAMPS)/dev  ## The shortest tests, which need no servers and no trainers
-	$(PYTEST) --most-seconds 0.09 -m "not servers and not train" --ignore tests/packaging --ignore tests/plugins --ignore tests/examples
+test-fast: $(STAMPS)/dev  ## The shortest tests: no servers, trainers, whole runs, sandbox or attacks
+	$(PYTEST) --most-seconds 0.09 -m "not servers and not train" $(addprefix --ignore tests/,packaging plugins examples pipeline hostile environments/sandbox)
 
 durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew how long each took
 	$(PYTEST) --record-durations
