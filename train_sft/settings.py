@@ -96,6 +96,9 @@ class SftConfig(FrozenModel):
     noted beside the finished model, and evaluation and later trainings take it from there."""
     max_length: PositiveInt
     """Tokens of a row; a row of which nothing would be learnt is refused, never dropped without a word."""
+    longer_rows: Literal["cut", "leave_out"] = "cut"
+    """What becomes of rows of more tokens than `max_length`: they lose their end, or are left out and counted. Where
+    the time of a training is short, more rows that are short teach more."""
     share_prefix: bool = False
     """Compute what rows of a device batch begin with once (system prompt and tools), with the same loss; rows that
     begin alike come into the same batch. Needs a model whose layers all attend to all earlier tokens."""

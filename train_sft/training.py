@@ -59,6 +59,8 @@ class TrainingPlan:
     calls `mask_steps` leaves them out."""
     masked_rows: int = 0
     """Rows left out because all of their messages would stay context."""
+    longer_rows: int = 0
+    """Rows left out because they are longer than `max_length`."""
     labels: bool = False
     """The template alone does not say what is learnt: rows are trained on as tokens with labels."""
     empty_think_blocks: int = 0
@@ -143,7 +145,9 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any,
     Raises:
         InputError: So many rows are refused that something is set wrong.
     """
-    preview, plan, style = MaskPreview(tokenizer, config.max_length), TrainingPlan(), choose_tool_style(config)
+    whole = config.longer_rows == "leave_out"
+    preview = MaskPreview(tokenizer, None if whole else config.max_length)
+    plan, style = TrainingPlan(), choose_tool_style(config)
     plan.labels = labels
     for number, unit in enumerate(split_masked_units(rows, config.history, style, config.mask_steps)):
         try:
@@ -155,6 +159,9 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any,
             masked = preview.inspect_row(unit.row, str(number), unit.unlearnt)
         except RecordDropped as dropped:
             plan.refused[dropped.reason] += 1
+            continue
+        if whole and masked.tokens > config.max_length:
+            plan.longer_rows += 1
             continue
         plan.rows.append(unit.row)
         plan.masked_messages += len(unit.unlearnt)
@@ -173,6 +180,8 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any,
                 "prune: false}"
             )
         raise InputError(f"{number} rows cannot be learnt from ({why}): look at them with `trajsmith export --preview`")
+    if plan.longer_rows and not plan.rows:
+        raise InputError(f"max_length: all {plan.longer_rows} rows are longer than {config.max_length} tokens")
     return plan
 
 
@@ -389,6 +398,7 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
         "tokens_in_loss": plan.trained,
         "masked_messages": plan.masked_messages,
         "masked_rows": plan.masked_rows,
+        "longer_rows": plan.longer_rows,
         "data": plan.sources,
         "settings": config.model_dump(mode="json", exclude={"dataset", "datasets", "out", "report_to", "model"}),
     }

@@ -561,6 +561,24 @@ def test_masked_calls_are_those_of_the_labels(folder, labelled_rows):
     assert str(messages[-1]["content"]).strip() in learnt
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_longer_rows_are_left_out_whole_and_counted(folder, capsys, shared):
+    from trajsmith.cli.train import show_plan
+    from trajsmith.train_sft.training import prepare_training
+
+    _, full, _ = prepare_training(config(folder, share_prefix=True))
+    lengths = sorted(len(row.ids) for row in full.labelled)
+    middle = lengths[len(lengths) // 2]
+    _, plan, _ = prepare_training(config(folder, max_length=middle, longer_rows="leave_out", share_prefix=shared))
+    longer = sum(length > middle for length in lengths)
+    assert plan.longer_rows == longer > 0 and len(plan.rows) == len(lengths) - longer
+    assert plan.longest == middle and not plan.refused
+    show_plan(plan)
+    assert f"longer than max_length: {longer} rows" in capsys.readouterr().out
+    with pytest.raises(InputError, match=f"all {len(lengths)} rows are longer than 20 tokens"):
+        prepare_training(config(folder, max_length=20, longer_rows="leave_out"))
+
+
 @pytest.mark.parametrize("unit", ["per_turn", "per_step"])
 def test_units_of_nothing_but_masked_messages_are_left_out(folder, labelled_rows, unit, capsys):
     from trajsmith.cli.train import show_plan

@@ -49,6 +49,8 @@ def show_plan(plan: "TrainingPlan") -> None:
         out.print(f"messages masked for redundant or harmful calls: {plan.masked_messages}", markup=False)
     if plan.masked_rows:
         out.print(f"left out, since all their messages are masked: {plan.masked_rows} rows", markup=False)
+    if plan.longer_rows:
+        out.print(f"left out, since they are longer than max_length: {plan.longer_rows} rows", markup=False)
     if plan.empty_think_blocks:
         out.print(f"empty <think></think> in the loss: {plan.empty_think_blocks}", markup=False)
     for reason, number in plan.refused.items():
