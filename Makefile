@@ -55,30 +55,38 @@ demo-model: $(STAMPS)/train  ## Fetch the pretrained model of the demonstration 
 train-demo train-scratch arena-demo: export MALLOC_MMAP_MAX_ = 0
 train-demo train-scratch arena-demo: export MALLOC_TRIM_THRESHOLD_ = 20000000000
 PRETRAINED := runs/pretrained-demo
+DEMO_RUNS := data held_out foreign
+DEMO_TASKS := seen held_out foreign
+DEMO_EVALS := $(foreach model,base sft dpo grpo,$(DEMO_TASKS:%=$(PRETRAINED)/eval-$(model)-%/results.json))
 train-demo: demo-model  ## Fine-tune a pretrained model, train it by DPO and by GRPO, and evaluate each; stopped, the same command goes on
-	for part in data turns held_out foreign; do \
-		folder=$(PRETRAINED)/$$(echo $$part | tr _ -); \
-		if [ -f $$folder/summary.json ]; then echo "$$folder is there"; \
-		elif [ -d $$folder ]; then $(BIN)/trajsmith resume $$folder; \
-		else $(BIN)/trajsmith run configs/pretrained_$$part.yaml; fi || exit 1; \
-	done
-	for stage in sft dpo pass-rates grpo; do \
-		if [ $$stage = pass-rates ]; then \
-			$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(PRETRAINED)/pass-rates --set split=train --set limit=12 \
-				--set temperature=1.0 --set settings.samples=4 || exit 1; continue; fi; \
-		if [ -f $(PRETRAINED)/$$stage/config.json ]; then echo "$(PRETRAINED)/$$stage is there"; continue; fi; \
-		again=; if ls $(PRETRAINED)/$$stage/checkpoints/checkpoint-*/trainer_state.json > /dev/null 2>&1; then again=--resume; fi; \
-		$(BIN)/trajsmith $$stage configs/pretrained_$$stage.yaml $$again || exit 1; \
-	done
-	for model in base sft dpo grpo; do \
-		folder=$(PRETRAINED)/$$model; if [ $$model = base ]; then folder=runs/models/SmolLM2-135M-Instruct; fi; \
-		$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set model=$$folder --set out=$(PRETRAINED)/eval-$$model || exit 1; \
-		for other in held-out foreign; do \
-			$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set model=$$folder --set out=$(PRETRAINED)/eval-$$model-$$other \
-				--set run=$(PRETRAINED)/$$other --set split=all --set limit=100 || exit 1; \
-		done; \
-	done
+	$(MAKE) $(PRETRAINED)/sft/config.json
+	OMP_NUM_THREADS=1 $(MAKE) -j2 $(DEMO_EVALS)
 	$(BIN)/python benchmarks/pretrained_demo.py $(PRETRAINED)
+
+$(DEMO_RUNS:%=$(PRETRAINED)/%/summary.json): $(PRETRAINED)/%/summary.json:
+	if [ -d $(@D) ]; then $(BIN)/trajsmith resume $(@D); else $(BIN)/trajsmith run configs/pretrained_$*.yaml; fi
+
+$(PRETRAINED)/sft/config.json: | $(PRETRAINED)/data/summary.json
+$(PRETRAINED)/dpo/config.json: | $(PRETRAINED)/sft/config.json
+$(PRETRAINED)/grpo/config.json: | $(PRETRAINED)/pass-rates/results.json
+$(patsubst %,$(PRETRAINED)/%/config.json,sft dpo grpo): $(PRETRAINED)/%/config.json:
+	$(BIN)/trajsmith $* configs/pretrained_$*.yaml $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
+
+$(PRETRAINED)/pass-rates/results.json: | $(PRETRAINED)/sft/config.json
+	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(@D) --set split=train --set limit=12 --set temperature=1.0 \
+		--set constrained=false --set settings.samples=4
+
+# eval-MODEL-TASKS; unseen tasks of the six environments are the test split of their run, other runs are played whole.
+define evaluate
+$(PRETRAINED)/eval-$(1)-seen/results.json: | $(PRETRAINED)/data/summary.json
+$(PRETRAINED)/eval-$(1)-held_out/results.json: | $(PRETRAINED)/held_out/summary.json
+$(PRETRAINED)/eval-$(1)-foreign/results.json: | $(PRETRAINED)/foreign/summary.json
+$(DEMO_TASKS:%=$(PRETRAINED)/eval-$(1)-%/results.json): $(PRETRAINED)/eval-$(1)-%/results.json: $(if $(filter base,$(1)),,| $(PRETRAINED)/$(1)/config.json)
+	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$$(@D) \
+		--set model=$(if $(filter base,$(1)),runs/models/SmolLM2-135M-Instruct,$(PRETRAINED)/$(1)) \
+		$$(if $$(filter seen,$$*),--set limit=12,--set run=$(PRETRAINED)/$$* --set split=all)
+endef
+$(foreach model,base sft dpo grpo,$(eval $(call evaluate,$(model))))
 
 train-scratch: $(STAMPS)/train  ## The same for a small model made here from random weights
 	$(BIN)/trajsmith run configs/train_demo_data.yaml --fresh

@@ -24,8 +24,8 @@ MODELS = {
     "grpo": "fine-tuned, then GRPO",
 }
 GROUPS = {
-    "": "six environments, unseen tasks",
-    "-held-out": "helpdesk and mobile_care, never trained on",
+    "-seen": "six environments, unseen tasks",
+    "-held_out": "helpdesk and mobile_care, never trained on",
     "-foreign": "a Python file from elsewhere, never trained on",
 }
 CURVES = {

@@ -30,19 +30,19 @@ def test_training_uses_environment_a_and_evaluation_knows_b():
 def test_the_pretrained_model_is_tested_on_environments_that_it_was_not_trained_on():
     from trajsmith.train_sft.demo_model import DEFAULT_FOLDER
 
-    names = ("data", "turns", "held_out", "foreign")
+    names = ("data", "held_out", "foreign")
     runs = {name: load_config(ROOT / "configs" / f"pretrained_{name}.yaml") for name in names}
     sft = load_settings(ROOT / "configs/pretrained_sft.yaml", SftConfig)
     grpo = load_settings(ROOT / "configs/pretrained_grpo.yaml", GrpoConfig)
     asked = load_settings(ROOT / "configs/pretrained_eval.yaml", EvalConfig)
     assert sft.model == str(DEFAULT_FOLDER) and grpo.model == asked.model == str(sft.out)
-    trained = [runs["data"], runs["turns"]]
-    assert [share.dataset for share in sft.shares] == [run.run for run in trained]
+    trained = runs["data"]
+    assert [share.dataset for share in sft.shares] == [trained.run]
     assert grpo.run == asked.run == runs["data"].run
-    seen = {one.library for run in trained for one in run.environments}
+    seen = {one.library for one in trained.environments}
     unseen = {one.library or one.python for name in ("held_out", "foreign") for one in runs[name].environments}
     assert len(seen) == 6 and len(unseen) == 3 and seen.isdisjoint(unseen)
-    assert all(run.export.split.test > 0 and run.export.split.validation > 0 for run in trained)
+    assert trained.export.split.test > 0 and trained.export.split.validation > 0
     assert sft.tools == asked.tools == "compact" and grpo.tools is None
 
 
