@@ -267,6 +267,26 @@ def test_what_was_exported_can_be_written_again(trajsmith, made, command):
     assert exported(made) == rows
 
 
+@pytest.mark.parametrize(
+    "command", [["report"], ["report", "--all"], ["audit"], ["export"], ["filter", "--out", "OUT"]], ids=" ".join
+)
+def test_a_run_that_was_killed_while_it_verified_is_called_unfinished(trajsmith, made, tmp_path, command):
+    for file in (made / "verdicts.jsonl", made / "ledger" / "verify.jsonl"):
+        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))
+    (made / "summary.json").unlink()
+    name, *options = [str(tmp_path / "out") if word == "OUT" else word for word in command]
+    said = trajsmith(name, made, *options)
+    assert said.code == 0, said.err
+    notes = [line for line in said.err.splitlines() if line.startswith("note: ")]
+    assert notes == [
+        f"note: {made} is not finished (2 of 4 dialogues are verified): `trajsmith resume {made}` goes on with it"
+    ]
+    again = trajsmith(name, made, *options)
+    assert notes[0] in again.err, "a report that was written does not finish the run"
+    assert trajsmith("resume", made).code == 0
+    assert "not finished" not in trajsmith(name, made, *options).err
+
+
 @pytest.mark.parametrize("command", ["resume", "export", "report", "replay", "play"])
 def test_a_folder_without_a_run_is_wrong_input(trajsmith, tmp_path, command):
     said = trajsmith(command, tmp_path / "nowhere")

@@ -36,7 +36,7 @@ from trajsmith.cli import (
     train,
 )
 from trajsmith.cli import export as cli_export
-from trajsmith.cli.console import out, print_line, run_async
+from trajsmith.cli.console import note_unfinished, out, print_line, run_async
 from trajsmith.cli.finished_run import show_run
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
 from trajsmith.records import InputError, RunError, TrajsmithError, format_error_line, reduce_gc_frequency
@@ -192,6 +192,7 @@ def export(
         cli_export.preview_mask(folder, model, rows, page, max_length)
         return
     formats = cli_export.write_task_formats(opened, formats, target)
+    note_unfinished(opened)
     if formats:
         from trajsmith.pipeline.format_export import export_formats
 
@@ -223,6 +224,7 @@ def report(
         print_line(f"open {write_gallery(directory)} in a browser")
         return
     opened = _open(directory, option)
+    note_unfinished(opened)
     if every:
         from trajsmith.pipeline.runner import browse_run
 
