@@ -24,6 +24,9 @@ def filter_run(
 ) -> None:
     """Write the trajectories of a run that pass as a dataset, and count what was dropped by reason.
 
+    Every play that passes is written, several of one task, too; only the best one of each is in the dataset that
+    trajsmith export writes.
+
     trajsmith filter runs/quickstart --min composite=0.8 --verdict completed --out data/best
     """
     from trajsmith.api.datasets import export_dataset, filter_trajectories
