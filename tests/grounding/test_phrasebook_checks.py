@@ -109,7 +109,7 @@ def test_fields_of_results_without_a_schema_are_not_judged(tmp_path):
     ],
     ids=" ".join,
 )
-@pytest.mark.parametrize("file", ["phrases.yaml"])
+@pytest.mark.parametrize("file", ["phrases.yaml", "scenarios.yaml"])
 def test_commands_that_open_an_environment_name_the_file_at_fault(tmp_path, monkeypatch, command, file):
     shutil.copytree(PROJECT, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
