@@ -341,7 +341,7 @@ def find_written_tasks(run: RunDirectory) -> Path:
 def describe_unfinished(run: RunDirectory) -> str:
     """Return one line about a run that was stopped, and how it goes on; empty for a finished one."""
     played, verified = (count_records(run.file(name)) for name in (TRAJECTORIES, VERDICTS))
-    if verified == played and run.file(SUMMARY).is_file():
+    if verified >= played and run.file(SUMMARY).is_file():
         return ""
     return f"{run.path} is not finished ({verified} of {played} dialogues are verified): {run.again} goes on with it"
 
