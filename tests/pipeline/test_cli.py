@@ -103,11 +103,13 @@ def test_a_dry_run_writes_nothing(trajsmith, config, tmp_path):
     assert sorted(tmp_path.iterdir()) == [config]
 
 
-def test_a_dry_run_finds_a_run_in_its_directory(trajsmith, config, made):
+def test_a_dry_run_beside_a_finished_run_shows_the_plan_and_changes_nothing(trajsmith, config, made):
+    before = content(made)
     said = trajsmith("run", config, "--dry-run", "--set", "sample.count=9")
-    assert (said.code, said.out) == (2, "")
-    assert f"(sample.count 5 -> 9): trajsmith resume {made} --set sample.count=9 changes it, --fresh" in said.err
-    assert trajsmith("run", config, "--dry-run", "--fresh").code == 0
+    assert said.code == 0 and "9 chains" in said.out
+    assert content(made) == before
+    again = trajsmith("run", config, "--set", "sample.count=9")
+    assert f"(sample.count 5 -> 9): trajsmith resume {made} --set sample.count=9 changes it, --fresh" in again.err
 
 
 def test_a_dry_run_finds_a_directory_that_cannot_be_made(trajsmith, config, tmp_path):

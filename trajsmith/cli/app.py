@@ -123,7 +123,7 @@ def run(
         for wish in wanted.list_open_wishes():
             print_line(f"plan: no {wish} are made: the run does with its own (trajsmith env gen --from-plan {plan})")
     settings = load_config(config, [*(overrides or []), *extra], must_exist=True)
-    RunDirectory(settings.run).check_new(dump_settings(settings), fresh)
+    RunDirectory(settings.run).check_new(dump_settings(settings), fresh or dry_run)
     if dry_run:
         from trajsmith.pipeline.dry_run import preview
 
