@@ -13,6 +13,7 @@ from trajsmith.envcheck.checks import CHECKS, Check
 from trajsmith.envcheck.finding_replay import format_arguments
 from trajsmith.envcheck.findings import SEVERITIES, Finding, Severity, build_finding_id
 from trajsmith.environments import EnvironmentSource
+from trajsmith.grounding import check_phrasebook, check_scenarios
 from trajsmith.records import EnvironmentFault, FrozenModel, ToolSpec, build_page_policy, template_environment
 
 COST: dict[Severity, int] = {"error": 10, "warning": 4, "note": 0}
@@ -86,7 +87,7 @@ async def check_environment(
     """Examine an environment.
 
     Raises:
-        InputError: It cannot be loaded; the text says why.
+        InputError: It cannot be loaded, or its phrasebook or scenarios name what it does not have.
     """
     started, plan = time.process_time(), plan or CheckPlan()
     try:
@@ -94,6 +95,8 @@ async def check_environment(
     except EnvironmentFault as fault:
         return await _does_not_start(source, plan, fault)
     try:
+        check_phrasebook(source.phrasebook, check_session.spec)
+        check_scenarios(source.scenarios, check_session.spec)
         await run_checks(check_session, checks)
     finally:
         await check_session.close()

@@ -20,7 +20,7 @@ def build_plots(summary: Summary, statistics: Statistics, coverage: Sequence[Too
         "plots/funnel.svg": _funnel(summary),
         "plots/coverage.svg": _coverage(coverage),
         "plots/turns.svg": _bars("Turns", "requests of the user per conversation", statistics.turns.bins()),
-        "plots/calls.svg": _bars("Tool calls", "calls of the agent per conversation", statistics.calls.bins()),
+        "plots/calls.svg": _bars("Tool calls", "calls per conversation", statistics.calls.bins()),
         "plots/diversity.svg": _diversity(statistics),
     }
 

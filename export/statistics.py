@@ -14,7 +14,8 @@ from trajsmith.records import DIRECTORY_TOOLS, EnvironmentSpec, Summary, Task, T
 STAGE_OF_STEP: dict[str, tuple[str, ...]] = {
     "sampled": ("sample",),
     "grounded": ("ground",),
-    "written": ("write", "vary"),
+    "written": ("write",),
+    "varied": ("vary",),
     "played": ("play", "repair"),
     "verified": ("verify",),
     "accepted": ("select",),
@@ -75,7 +76,7 @@ class Statistics:
 
     turns: Distribution = field(default_factory=Distribution)
     calls: Distribution = field(default_factory=Distribution)
-    """Agent calls per trajectory."""
+    """Calls per trajectory: all that were executed, as the summary counts them."""
     calls_per_turn: Distribution = field(default_factory=Distribution)
     messages: Distribution = field(default_factory=Distribution)
     characters: Distribution = field(default_factory=Distribution)
@@ -159,8 +160,8 @@ class Statistics:
         return [(place, bisect_right(first, place)) for place in sorted(places)]
 
     def _add_accepted(self, task: Task | TaskHeader, trajectory: Trajectory, number: int) -> None:
-        called = [
-            (event.message, event.tool)
+        names = [
+            event.tool
             for event in trajectory.events
             if event.actor == "assistant" and event.tool not in DIRECTORY_TOOLS
         ]
@@ -169,15 +170,14 @@ class Statistics:
         self.variants[task.variant] += 1
         self.difficulty[min(9, int(task.difficulty * 10))] += 1
         self.turns.add(len(trajectory.turns))
-        self.calls.add(len(called))
+        self.calls.add(len(trajectory.events))
         self.messages.add(len(trajectory.messages))
         self.characters.add(sum(len(message.content) for message in trajectory.messages))
         for turn in trajectory.turns:
-            self.calls_per_turn.add(sum(turn.start <= index < turn.stop for index, _ in called))
-        self.coverage.setdefault(trajectory.environment, Counter()).update(name for _, name in called)
+            self.calls_per_turn.add(sum(turn.start <= event.message < turn.stop for event in trajectory.events))
+        self.coverage.setdefault(trajectory.environment, Counter()).update(names)
         for role, model in trajectory.models.items():
             self.models.setdefault(role, Counter())[model] += 1
-        names = [name for _, name in called]
         for pair in pairwise(names):
             self.pairs.setdefault((trajectory.environment, *pair), number)
 
@@ -235,9 +235,8 @@ def _reasons_by_step(summary: Summary) -> dict[str, Counter[str]]:
     for stage in summary.stages:
         last = step_of.get(stage.name, last)
         reasons.setdefault(last, Counter()).update(stage.dropped)
-    accepted = reasons.setdefault("accepted", Counter())
-    if not accepted:
-        accepted.update(summary.rejected)
+    if summary.rejected:  # with the plays that the selection left out
+        reasons["accepted"] = Counter(summary.rejected)
     return reasons
 
 

@@ -34,6 +34,7 @@ from trajsmith.grounding.paths import (
     join_path,
     split_path,
 )
+from trajsmith.grounding.phrasebook_checks import check_phrasebook
 from trajsmith.grounding.references import ReferenceNotResolved, find_rows, leads_to, resolve_reference
 from trajsmith.grounding.repair import Producers
 from trajsmith.grounding.rewind import Rewindable, make_rewindable, replays
@@ -68,6 +69,7 @@ __all__ = [
     "ValueSource",
     "build_arguments",
     "build_selector_key",
+    "check_phrasebook",
     "check_scenarios",
     "find_rows",
     "find_user_names",

@@ -13,7 +13,7 @@ def check_scenarios(book: ScenarioBook, spec: EnvironmentSpec) -> None:
     """Check that all tools, parameters, fields and slots of scenarios exist.
 
     Raises:
-        InputError: One does not; the text names environment, scenario and step.
+        InputError: One does not; the text names file, scenario and step.
     """
     tools = {tool.name: tool for tool in spec.tools}
     fields = {name for tool in spec.tools for name in list_field_suffixes(tool)}
@@ -21,7 +21,8 @@ def check_scenarios(book: ScenarioBook, spec: EnvironmentSpec) -> None:
         for step in scenario.steps:
             fault = next(_find_faults(scenario, step, tools, fields), None)
             if fault is not None:
-                raise InputError(f"scenarios of {spec.name}: scenario {scenario.id}, step {step.name}: {fault}")
+                where = book.file or f"of {spec.name}"
+                raise InputError(f"scenarios {where}: scenario {scenario.id}, step {step.name}: {fault}")
 
 
 def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSpec], fields: set[str]) -> Iterator[str]:

@@ -34,7 +34,7 @@ from trajsmith.phrasing.scenarios import (
     load_scenarios,
     open_scenarios,
 )
-from trajsmith.phrasing.templates import find_row_template, list_slots, render_phrase
+from trajsmith.phrasing.templates import check_template, find_row_template, list_slots, render_phrase
 from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.tool_index import ToolIndex
 from trajsmith.phrasing.value_formatting import (
@@ -105,6 +105,7 @@ __all__ = [
     "Wording",
     "apply_surface",
     "capitalize_first",
+    "check_template",
     "derive_request_phrase",
     "draw_agent_voice",
     "draw_pattern",

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from trajsmith.phrasing.table_phrases import TablePhrases
-from trajsmith.phrasing.yaml_files import load_yaml_model, read_yaml
+from trajsmith.phrasing.yaml_files import WordsOfFile, load_yaml_model, read_yaml
 from trajsmith.records import FrozenModel
 
 _SAID = re.compile(r"\|said\('([\w.]+)'\)")
@@ -118,7 +118,7 @@ class EntityPhrases(FrozenModel):
     information, one is drawn for each list."""
 
 
-class Phrasebook(FrozenModel):
+class Phrasebook(WordsOfFile):
     """All words about one environment."""
 
     roles: tuple[str, ...] = ("user",)
@@ -146,7 +146,7 @@ def load_phrasebook(path: Path) -> Phrasebook:
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
-    return load_yaml_model(path, Phrasebook, "phrasebook", insert_said_words)
+    return load_yaml_model(path, Phrasebook, "phrasebook", insert_said_words).set_file(path)
 
 
 def insert_said_words(text: str, phrases: str = "") -> str:

@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from trajsmith.phrasing.phrasebook import Question, insert_said_words
-from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
+from trajsmith.phrasing.yaml_files import WordsOfFile, find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel, InputError, JsonValue
 
 
@@ -184,7 +184,7 @@ class BatchRequest(FrozenModel):
     "every {file_type}" (then without article) or "of {lock_id}". Sentences with more slots come first."""
 
 
-class ScenarioBook(FrozenModel):
+class ScenarioBook(WordsOfFile):
     """All scenarios of one environment."""
 
     scenarios: tuple[Scenario, ...] = ()
@@ -293,7 +293,7 @@ def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
     spoken = find_language_file(phrases)
     words_of_values = spoken.read_text(encoding="utf-8") if spoken.is_file() else ""
     overlay = load_yaml_model(words, ScenarioWords, "scenarios", partial(insert_said_words, phrases=words_of_values))
-    return overlay.apply(book)
+    return overlay.apply(book).set_file(f"{beside} with {words.name}")
 
 
 def load_scenarios(path: Path) -> ScenarioBook:
@@ -302,4 +302,4 @@ def load_scenarios(path: Path) -> ScenarioBook:
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
-    return load_yaml_model(path, ScenarioBook, "scenarios")
+    return load_yaml_model(path, ScenarioBook, "scenarios").set_file(path)

@@ -90,6 +90,8 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 _ENVIRONMENT = _environment()
+_parse = functools.lru_cache(maxsize=4)(_ENVIRONMENT.parse)
+"""Reads a template, once for several questions about it."""
 
 
 class PathTemplate:
@@ -141,6 +143,22 @@ def _are_own_filters(slots: Iterable[str]) -> bool:
     return True
 
 
+def check_template(template: str) -> None:
+    """Read a template, so that a wrong one is known before it is needed.
+
+    Raises:
+        InputError: It is not a template, or names an unknown filter.
+    """
+    pieces = _PATH.split(template)
+    if any("{" in text or "}" in text for text in pieces[::2]) or not _are_own_filters(pieces[1::2]):
+        try:
+            names = {node.name for node in _parse(template).find_all(nodes.Filter)}
+        except TemplateError as error:
+            raise InputError(f"phrase template {template!r}: {error}") from error
+        for name in sorted(names - _ENVIRONMENT.filters.keys()):
+            raise InputError(f"phrase template {template!r}: no filter named {name!r}")
+
+
 _trees: dict[str, nodes.Template] = {}
 """Syntax trees of the newest templates whose slots were asked for, until they are compiled."""
 MOST_TREES = 64
@@ -155,7 +173,7 @@ def list_slots(template: str) -> frozenset[str]:
     if pieces is not None:
         return frozenset(pieces[1::2])
     try:
-        tree = _ENVIRONMENT.parse(template)
+        tree = _parse(template)
         names = [node for node, _, _ in walk_tree(tree) if isinstance(node, nodes.Name)]
         if all(name.ctx == "load" for name in names):  # no scopes: what `meta` does with a whole code generator
             if len(_trees) >= MOST_TREES:

@@ -2,16 +2,34 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from trajsmith.phrasing.languages import get_language
-from trajsmith.records import InputError, compose_yaml, format_first_error
+from trajsmith.records import FrozenModel, InputError, compose_yaml, format_first_error
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"
+
+
+class WordsOfFile(FrozenModel):
+    """Words about an environment, which remember the file that they were read from."""
+
+    _file: str = PrivateAttr("")
+
+    @property
+    def file(self) -> str:
+        """File, for errors; empty for words that come from elsewhere."""
+        return self._file
+
+    def set_file(self, file: Path | str) -> Self:
+        """Remember the file, and return the same object."""
+        self._file = str(file)
+        return self
+
+
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 

@@ -76,7 +76,15 @@ if TYPE_CHECKING:
         Selector,
         UserFact,
     )
-    from trajsmith.records.journal import AppendFile, StepJournal, count_records, read_entries, read_lines, read_records
+    from trajsmith.records.journal import (
+        AppendFile,
+        StepJournal,
+        count_records,
+        read_entries,
+        read_lines,
+        read_records,
+        read_whole_records,
+    )
     from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
     from trajsmith.records.message import FunctionCall, Message, ToolCall
     from trajsmith.records.paths import SourcePath, SourceReference
@@ -152,7 +160,7 @@ _NAMES = {
     "grounded": (
         "Composite Constant FromDefault FromOutput FromUser GoldCall GroundedChain Provenance Selector UserFact"
     ),
-    "journal": "AppendFile StepJournal count_records read_entries read_lines read_records",
+    "journal": ("AppendFile StepJournal count_records read_entries read_lines read_records read_whole_records"),
     "links": "open_no_follow refuse_link refuse_links",
     "message": "FunctionCall Message ToolCall",
     "paths": "SourcePath SourceReference",
@@ -320,6 +328,7 @@ __all__ = [
     "read_records",
     "read_stored",
     "read_view",
+    "read_whole_records",
     "redact_secrets",
     "reduce_gc_frequency",
     "refuse_link",

@@ -74,6 +74,17 @@ def read_records(path: Path, model: type[AnyRecord], skip: int = 0) -> Iterator[
             yield model.from_line(line, f"{path}:{number}" + ("" if line.endswith(b"\n") else " (last line, torn?)"))
 
 
+def read_whole_records(path: Path, model: type[AnyRecord]) -> Iterator[AnyRecord]:
+    """Stream the records of a file that a killed process may have left, without a torn last line.
+
+    Raises:
+        InputError: A line is no record of this kind; the text names file and line.
+    """
+    for number, line, _ in read_lines(path):
+        if not line.isspace():
+            yield model.from_line(line, f"{path}:{number}")
+
+
 def read_entries(path: Path, model: type[Entry]) -> Iterator[Entry]:
     """Stream the whole lines of a file as entries, without a torn last one; none if there is no file.
 

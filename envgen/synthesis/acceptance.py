@@ -24,9 +24,11 @@ from trajsmith.envgen.synthesis.task_stories import (
     format_scenarios,
 )
 from trajsmith.envgen.synthesis.unit_tests import describe_tools
+from trajsmith.grounding import check_phrasebook
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import (
     EnvironmentSpec,
+    InputError,
     JsonObject,
     ModelFault,
     RunError,
@@ -220,9 +222,11 @@ def find_words_fault(words: EnvironmentPhrasing, spec: EnvironmentSpec, tasks: S
         if set("{}%#") & set(_SLOT.sub("", text)):
             return f"braces may only hold a name, as in {{value}}: {text!r}."
     try:
-        Phrasebook.model_validate(_build_phrasebook(words))
+        check_phrasebook(Phrasebook.model_validate(_build_phrasebook(words)), spec)
     except ValidationError as error:
         return format_first_error(error)
+    except InputError as error:
+        return str(error)
     return ""
 
 

@@ -23,10 +23,6 @@ _MONTHS = (
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
-_MONTH_WORDS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december|"
-    "jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec"
-)
 
 _FOR_A_VALUE = (
     r" (?:have|get|take|note) (?:your|the) (?:\w+ ){0,3}"
@@ -196,8 +192,8 @@ _ANSWERS = AnswerPatterns(
     ),
     zero=re.compile(r"\b(?:sold out|out of stock|used up|nothing|none|for free|free of charge|no charge)\b"),
     dates=re.compile(
-        rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH_WORDS})\b(?: \d{{4}})?|"
-        rf"\b(?:{_MONTH_WORDS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
+        rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})\b(?: \d{{4}})?|"
+        rf"\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
     ),
     links=word_set(
         "is are costs cost has have holds hold offers offer includes include gives gets get comes come goes "

@@ -207,7 +207,6 @@ class ProgramComposer:
             return self._draw_write(table, shape == "branch")
         filters: list[_Filter] = []
         measures = dict(table.phrases.measures)
-        steps: tuple[Step, ...] = ()
         rows = table.rows
         if shape == "join":
             filters.append(self._pick(self._list_joins(table), "joins"))

@@ -124,6 +124,11 @@ def test_the_commands(run, tmp_path, capsys):
         call("export", run.path, "--include", "some")
 
 
+def test_the_help_of_filter_says_that_several_plays_of_a_task_pass(capsys):
+    app(["filter", "--help"], standalone_mode=False)
+    assert "Every play that passes is written, several of one task, too" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

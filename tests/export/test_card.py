@@ -7,6 +7,8 @@ from samples import ENVIRONMENTS, make_items, make_spec, make_summary
 from trajsmith.export import Distribution, Statistics, build_card, build_funnel_steps, card
 from trajsmith.export.card import COLUMN_MEANING, find_size_category
 from trajsmith.export.dataset import COLUMNS
+from trajsmith.pipeline.run_counts import RunCounts
+from trajsmith.records import SEARCH_TOOLS, StageSummary
 
 SPECS = [make_spec(name) for name in ENVIRONMENTS]
 
@@ -73,6 +75,30 @@ def test_unknown_stage_counts_with_the_step_before():
     stage = make_summary().stages[0].model_copy(update={"name": "own_filter", "dropped": {"too_dull": 3}})
     steps = {step.name: step for step in build_funnel_steps(make_summary(stages=(*make_summary().stages[:3], stage)))}
     assert ("too_dull", 3) in steps["written"].dropped
+
+
+def test_drops_stand_with_the_step_that_they_explain():
+    lost = {"written": {"weak_checks": 3}, "varied": {"missing_parameter: weak_checks": 1}, "accepted": {"enough": 57}}
+    stages = [
+        StageSummary(name=name, read=90, written=80, dropped=dropped)
+        for name, dropped in zip(("write", "vary", "select"), lost.values(), strict=True)
+    ]
+    rejected = {"not the best candidate": 77, "not chosen: enough": 57}
+    funnel = {"written": 36, "varied": 77, "played": 154, "accepted": 20}
+    steps = build_funnel_steps(make_summary(stages=tuple(stages), funnel=funnel, rejected=rejected))
+    assert {step.name: dict(step.dropped) for step in steps} == lost | {"played": {}, "accepted": rejected}
+
+
+def test_calls_of_users_and_searches_count_as_in_the_summary():
+    task, trajectory, verdict = next(iter(make_items(1)))
+    first, second, *rest = trajectory.events
+    events = (first.model_copy(update={"actor": "user"}), second.model_copy(update={"tool": SEARCH_TOOLS}), *rest)
+    trajectory = trajectory.model_copy(update={"events": events})
+    statistics, counts = Statistics(), RunCounts()
+    statistics.add(task, trajectory, verdict)
+    counts.add(trajectory, verdict)
+    assert statistics.calls.counts == {counts.calls: 1}
+    assert statistics.calls_per_turn.mean == counts.calls / counts.turns == statistics.skills.events["calls"]
 
 
 def test_bins_leave_nothing_out():

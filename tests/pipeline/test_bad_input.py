@@ -378,6 +378,30 @@ def test_a_damaged_record_is_named_with_file_and_line(trajsmith, copied, name, d
     assert f"{copied / name}:3: " in line
 
 
+@pytest.mark.parametrize("command", [["report"], ["audit"], ["filter", "--out", "OUT"]], ids=lambda one: one[0])
+def test_a_line_after_the_last_verdict_is_named_unless_it_is_torn(trajsmith, copied, tmp_path, command):
+    file, number = copied / "verdicts.jsonl", len((copied / "verdicts.jsonl").read_bytes().splitlines())
+    whole = file.read_bytes()
+    name, *options = [str(tmp_path / "out") if word == "OUT" else word for word in command]
+    file.write_bytes(whole + b"garbage\n")
+    found = trajsmith(name, copied, *options)
+    assert found.code == 2 and f"{file}:{number + 1}: " in found.err
+    file.write_bytes(whole + b'{"id": "verdict_')
+    assert trajsmith(name, copied, *options).code == 0
+    file.write_bytes(whole + whole.splitlines(keepends=True)[0])
+    found = trajsmith(name, copied, *options)
+    assert found.code == 1 and "verdicts.jsonl: " in found.err and "trajectories.jsonl" in found.err
+
+
+def test_a_damaged_last_record_is_named_with_its_place(trajsmith, copied):
+    file = copied / "verdicts.jsonl"
+    *lines, last = file.read_bytes().splitlines(keepends=True)
+    start = sum(map(len, lines))
+    file.write_bytes(b"".join(lines) + b"garbage".ljust(len(last) - 1) + b"\n")
+    line = one_line(trajsmith("resume", copied), 1)
+    assert f"error: {file}: the run was changed by hand: no records at byte {start}" in line
+
+
 def test_a_record_that_was_cut_out_is_noticed(trajsmith, copied):
     lines = (copied / "trajectories.jsonl").read_bytes().splitlines(keepends=True)
     (copied / "trajectories.jsonl").write_bytes(b"".join(lines[:1] + lines[2:]))

@@ -103,11 +103,13 @@ def test_a_dry_run_writes_nothing(trajsmith, config, tmp_path):
     assert sorted(tmp_path.iterdir()) == [config]
 
 
-def test_a_dry_run_finds_a_run_in_its_directory(trajsmith, config, made):
+def test_a_dry_run_beside_a_finished_run_shows_the_plan_and_changes_nothing(trajsmith, config, made):
+    before = content(made)
     said = trajsmith("run", config, "--dry-run", "--set", "sample.count=9")
-    assert (said.code, said.out) == (2, "")
-    assert f"(sample.count 5 -> 9): trajsmith resume {made} --set sample.count=9 changes it, --fresh" in said.err
-    assert trajsmith("run", config, "--dry-run", "--fresh").code == 0
+    assert said.code == 0 and "9 chains" in said.out
+    assert content(made) == before
+    again = trajsmith("run", config, "--set", "sample.count=9")
+    assert f"(sample.count 5 -> 9): trajsmith resume {made} --set sample.count=9 changes it, --fresh" in again.err
 
 
 def test_a_dry_run_finds_a_directory_that_cannot_be_made(trajsmith, config, tmp_path):
@@ -265,6 +267,26 @@ def test_what_was_exported_can_be_written_again(trajsmith, made, command):
     assert abs(len((made / "report.html").read_bytes()) - len(page)) < 100  # wall times differ
     assert content(made) == before
     assert exported(made) == rows
+
+
+@pytest.mark.parametrize(
+    "command", [["report"], ["report", "--all"], ["audit"], ["export"], ["filter", "--out", "OUT"]], ids=" ".join
+)
+def test_a_run_that_was_killed_while_it_verified_is_called_unfinished(trajsmith, made, tmp_path, command):
+    for file in (made / "verdicts.jsonl", made / "ledger" / "verify.jsonl"):
+        file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))
+    (made / "summary.json").unlink()
+    name, *options = [str(tmp_path / "out") if word == "OUT" else word for word in command]
+    said = trajsmith(name, made, *options)
+    assert said.code == 0, said.err
+    notes = [line for line in said.err.splitlines() if line.startswith("note: ")]
+    assert notes == [
+        f"note: {made} is not finished (2 of 4 dialogues are verified): `trajsmith resume {made}` goes on with it"
+    ]
+    again = trajsmith(name, made, *options)
+    assert notes[0] in again.err, "a report that was written does not finish the run"
+    assert trajsmith("resume", made).code == 0
+    assert "not finished" not in trajsmith(name, made, *options).err
 
 
 @pytest.mark.parametrize("command", ["resume", "export", "report", "replay", "play"])

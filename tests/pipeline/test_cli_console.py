@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trajsmith.cli import app, console
+from trajsmith.cli import app, console, finished_run
 from trajsmith.cli.train import show_scores
 from trajsmith.evals import Score
 from trajsmith.records import Summary
@@ -93,7 +93,7 @@ def test_a_run_prints_the_commonest_reasons_of_rejection(monkeypatch: pytest.Mon
         environments={"bank": 1},
         stages=(),
     )
-    app.show_run(tmp_path, summary, exported=False)
+    finished_run.show_run(tmp_path, summary, exported=False)
     lines = [line for line in screen.getvalue().splitlines() if line.startswith("rejected")]
     assert lines[0] == "rejected: reason_13: 13"
     assert lines[9:] == ["rejected: reason_4: 4", "rejected for 3 other reasons: 6; see summary.json"]

@@ -88,6 +88,11 @@ def test_single_formats_go_where_they_are_told(trajsmith, run, tmp_path):
     assert sorted(path.name for path in (tmp_path / "two").iterdir()) == ["sharegpt", "verl_rl"]
 
 
+def test_nothing_is_written_where_one_of_the_formats_is_unknown(trajsmith, run, tmp_path):
+    done = trajsmith("export", run, "--format", "harbor", "--format", "csv", "--out", tmp_path / "out")
+    assert done.code == 2 and not (tmp_path / "out").exists()
+
+
 def test_formats_are_listed_with_a_line_each(trajsmith):
 
     from trajsmith.export import FORMATS
@@ -105,6 +110,8 @@ def test_formats_are_listed_with_a_line_each(trajsmith):
             "no format named 'csv'; there are: atif, dpo, grpo, json_text, judged",
             id="unknown-format",
         ),
+        pytest.param(["--format", "csv"], "verl_sft, harbor, inspect, nemo_gym, openenv, verifiers", id="task-formats"),
+        pytest.param(["--format", "harbour"], 'did you mean "harbor"?', id="nearest-format"),
         pytest.param(["--window", "3"], "--out and --window go with --format", id="window-alone"),
         pytest.param(["--preview"], "--preview needs --model", id="no-model"),
     ],

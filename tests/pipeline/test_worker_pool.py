@@ -1,6 +1,7 @@
 """Workers: the same bytes whatever their number, killed or not, and only where they pay."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -14,8 +15,9 @@ from trajsmith.api.runs import resume, run
 from trajsmith.pipeline import runner, worker_pool
 from trajsmith.pipeline.raw_records import RawReader, RawRecord, load_item
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.worker_frames import WorkOutcome
+from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest, pack_frame
 from trajsmith.pipeline.worker_pool import MOST_DEATHS, WorkerPool, choose_worker_count
+from trajsmith.pipeline.worker_serving import serve_requests
 from trajsmith.records import Chain, InputError, RunError
 
 CHAINS = 24
@@ -94,6 +96,31 @@ def test_a_driver_that_is_killed_takes_its_workers_along_and_resumes(alone: dict
         time.sleep(0.05)
     resume(path)
     assert content(path) == alone
+
+
+def test_a_worker_whose_driver_was_killed_ends_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    incoming, requests = os.pipe()
+    outcomes, outgoing = os.pipe()
+    attempted: list[int] = []
+
+    class Worker:
+        async def attempt(self, request: WorkRequest) -> WorkOutcome:
+            attempted.append(request.number)
+            os.close(outcomes)  # what the kernel does with the pipes of a driver that dies
+            os.close(requests)
+            return WorkOutcome(request.number, "records")
+
+        async def close(self) -> None: ...
+
+    async def open_worker() -> Worker:
+        return Worker()
+
+    os.write(requests, pack_frame(WorkRequest(1, "play", None)))
+    asyncio.run(serve_requests(open_worker, incoming, outgoing))
+    os.close(outgoing)
+    gc.collect()
+    assert attempted == [1]
+    assert not caplog.records, "asyncio tells of a task whose fault nobody took"
 
 
 def find_children(pid: int) -> list[int]:

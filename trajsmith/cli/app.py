@@ -4,14 +4,12 @@ import errno
 import io
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.table import Table
 from typer.exceptions import TyperException
 
 from trajsmith.cli import (
@@ -38,21 +36,19 @@ from trajsmith.cli import (
     train,
 )
 from trajsmith.cli import export as cli_export
-from trajsmith.cli.console import out, print_line, run_async
+from trajsmith.cli.console import note_unfinished, out, print_line, run_async
+from trajsmith.cli.finished_run import show_run
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
 from trajsmith.records import InputError, RunError, TrajsmithError, format_error_line, reduce_gc_frequency
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.progress import RunProgress
     from trajsmith.pipeline.run_directory import RunDirectory
-    from trajsmith.records import Summary
 
 
 Result = TypeVar("Result")
 WRONG_PATH = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
 """Errors of a path that a user named; all others are of the machine."""
-MOST_REASONS = 10
-"""Reasons of rejection that are printed after a run, the commonest ones."""
 
 app = typer.Typer(
     help="Turns executable tool environments into verified multi-turn tool-use datasets.",
@@ -127,7 +123,7 @@ def run(
         for wish in wanted.list_open_wishes():
             print_line(f"plan: no {wish} are made: the run does with its own (trajsmith env gen --from-plan {plan})")
     settings = load_config(config, [*(overrides or []), *extra], must_exist=True)
-    RunDirectory(settings.run).check_new(dump_settings(settings), fresh)
+    RunDirectory(settings.run).check_new(dump_settings(settings), fresh or dry_run)
     if dry_run:
         from trajsmith.pipeline.dry_run import preview
 
@@ -196,6 +192,7 @@ def export(
         cli_export.preview_mask(folder, model, rows, page, max_length)
         return
     formats = cli_export.write_task_formats(opened, formats, target)
+    note_unfinished(opened)
     if formats:
         from trajsmith.pipeline.format_export import export_formats
 
@@ -227,6 +224,7 @@ def report(
         print_line(f"open {write_gallery(directory)} in a browser")
         return
     opened = _open(directory, option)
+    note_unfinished(opened)
     if every:
         from trajsmith.pipeline.runner import browse_run
 
@@ -372,47 +370,6 @@ def _open_progress(path: Path) -> "Iterator[RunProgress]":
             yield progress
     except KeyboardInterrupt as stop:
         raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {path}") from stop
-
-
-def show_run(path: Path, summary: "Summary", exported: bool = True) -> None:
-    """Table of the stages, figures, reasons of rejection, and where everything lies."""
-    table = Table(
-        "stage",
-        "in",
-        "out",
-        "dropped",
-        "seconds",
-        title=f"{summary.name}: {summary.funnel['accepted']} accepted trajectories",
-    )
-    for stage in summary.stages:
-        dropped = ", ".join(f"{reason} {number}" for reason, number in stage.dropped.items())
-        table.add_row(stage.name, str(stage.read), str(stage.written), dropped, f"{stage.seconds:.1f}")
-    out.print(table)
-    for stage in summary.stages:
-        for reason, example in stage.examples.items():
-            print_line(f"dropped ({stage.name}): {reason}: {stage.dropped[reason]}")
-            print_line(f"  first: {example}")
-    calls = [number for tools in summary.coverage.values() for number in tools.values()]
-    used = sum(number > 0 for number in summary.environments.values())
-    out.print(
-        f"{summary.mean_turns:.1f} turns, {summary.mean_calls_per_turn:.1f} calls a turn, "
-        f"{sum(number > 0 for number in calls)} of {len(calls)} tools used, "
-        f"{used} environment{'' if used == 1 else 's'}"
-    )
-    if summary.usage.requests:
-        out.print(
-            f"{summary.usage.requests} requests to models, {summary.usage.tokens} tokens, "
-            f"cost {summary.usage.cost:.4f}; for each accepted trajectory {summary.tokens_per_accepted:.0f} tokens, "
-            f"cost {summary.cost_per_accepted:.4f}"
-        )
-    repair.show_repairs(summary)
-    reasons = Counter(summary.rejected).most_common()
-    for reason, number in reasons[:MOST_REASONS]:
-        out.print(f"rejected: {reason}: {number}", markup=False)
-    if rest := reasons[MOST_REASONS:]:
-        out.print(f"rejected for {len(rest)} other reasons: {sum(number for _, number in rest)}; see summary.json")
-    if exported:
-        out.print(f"dataset: {path / 'dataset'}   report: {path / 'report.html'}", markup=False)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from trajsmith.cli.console import out, print_line, write_json
+from trajsmith.cli.console import note_unfinished, out, print_line, write_json
 from trajsmith.records import InputError
 
 if TYPE_CHECKING:
@@ -105,8 +105,10 @@ def _audit_run(directory: Path, everything: bool, examples: int, target: Path | 
     from trajsmith.pipeline.progress import open_progress
     from trajsmith.pipeline.run_directory import RunDirectory
 
+    run = RunDirectory.open(directory)
+    note_unfinished(run)
     with open_progress() as progress:
-        report = audit_dialogues(RunDirectory.open(directory), everything, progress)
+        report = audit_dialogues(run, everything, progress)
     out.print(_build_fault_table(report))
     out.print(_build_variety_table(report))
     for kind, shown in sorted(report.examples.items()):

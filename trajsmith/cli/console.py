@@ -2,13 +2,16 @@
 
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
 from trajsmith.records import ensure_writable, escape_controls, write_whole_file
+
+if TYPE_CHECKING:
+    from trajsmith.pipeline.run_directory import RunDirectory
 
 Result = TypeVar("Result")
 
@@ -52,6 +55,14 @@ def print_line(text: str) -> None:
 def print_note(text: str) -> None:
     """Print a line on standard error as it is: no markup, not wrapped."""
     err.print(text, markup=False, soft_wrap=True)
+
+
+def note_unfinished(run: "RunDirectory") -> None:
+    """Print a line on standard error about a run that was stopped; what a command shows of it is only a part."""
+    from trajsmith.pipeline.run_directory import describe_unfinished
+
+    if note := describe_unfinished(run):
+        print_note(f"note: {note}")
 
 
 def write_json(target: Path, value: Any) -> None:

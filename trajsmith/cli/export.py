@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from trajsmith.cli.console import out, print_line
-from trajsmith.records import InputError, RunError
+from trajsmith.records import InputError, RunError, suggest_names
 
 if TYPE_CHECKING:
     from trajsmith.export import MultiFormatWriter
@@ -51,13 +51,23 @@ def show_formats() -> None:
 
 
 def write_task_formats(run: "RunDirectory", names: list[str] | None, target: Path | None) -> list[str] | None:
-    """Write the formats that hold tasks instead of rows, and return the other formats; None where none was named."""
+    """Write the formats that hold tasks instead of rows, and return the other formats; None where none was named.
+
+    Raises:
+        InputError: One of the formats is unknown; nothing is written.
+    """
     if names is None:
         return None
+    from trajsmith.export import FORMATS
     from trajsmith.pipeline.task_packages import FORMS
 
     task_formats = (HARBOR, *FORMS)
-    chosen = list(dict.fromkeys(names))
+    chosen, known = list(dict.fromkeys(names)), [*FORMATS.names(), *task_formats]
+    for name in chosen:
+        if name not in known:
+            hint = suggest_names(name, known)
+            close = f" ({hint})" if hint else ""
+            raise InputError(f"no format named {name!r}{close}; there are: {', '.join(known)}")
     for name in chosen:
         if name in task_formats:
             folder = run.file(f"exports/{name}") if target is None else target / name if len(chosen) > 1 else target

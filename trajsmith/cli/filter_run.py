@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from trajsmith.cli.console import out
+from trajsmith.cli.console import note_unfinished, out
 from trajsmith.cli.export import show_written
 from trajsmith.records import InputError
 
@@ -24,16 +24,20 @@ def filter_run(
 ) -> None:
     """Write the trajectories of a run that pass as a dataset, and count what was dropped by reason.
 
+    Every play that passes is written, several of one task, too; only the best one of each is in the dataset that
+    trajsmith export writes.
+
     trajsmith filter runs/quickstart --min composite=0.8 --verdict completed --out data/best
     """
     from trajsmith.api.datasets import export_dataset, filter_trajectories
+    from trajsmith.api.runs import load_run
     from trajsmith.pipeline.progress import open_progress
 
-    chosen = filter_trajectories(
-        directory, min=dict(map(_parse_bound, bounds or ())), verdict=verdicts or ("completed",)
-    )
+    run = load_run(directory)
+    chosen = filter_trajectories(run, min=dict(map(_parse_bound, bounds or ())), verdict=verdicts or ("completed",))
+    note_unfinished(run.directory)
     with open_progress() as progress:
-        written = export_dataset(directory, format_name, target, records=chosen, progress=progress)
+        written = export_dataset(run, format_name, target, records=chosen, progress=progress)
     show_written(written)
     for reason, number in chosen.dropped.most_common():
         out.print(f"  dropped: {reason}: {number}", markup=False)

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from trajsmith.environments.sources import open_source
+from trajsmith.grounding import check_phrasebook, check_scenarios
 from trajsmith.models import ROLES
 from trajsmith.pipeline.config import RunConfig, check_files
 from trajsmith.pipeline.runner import check_ready
@@ -37,6 +38,8 @@ async def preview(config: RunConfig, out: Console) -> None:
         if spec.name in seen:
             raise InputError(f"two environments are named {spec.name!r}: list each once")
         seen.add(spec.name)
+        check_phrasebook(source.phrasebook, spec)
+        check_scenarios(source.scenarios, spec)
         tools += len(spec.tools)
         states = await source.states(config.seed)
         sampler = Sampler(GraphIndex(build_graph(spec.tools, config.graph), spec.name), config.sample)

@@ -188,6 +188,8 @@ class ExportPlan:
                         f"{TRAJECTORIES}: task {verdict.task_id} of {verdict.trajectory_id} is not in {path.name}"
                     )
             yield head, verdict, (span, played, judged)
+        for verdict, _ in verdicts:
+            raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, not in {TRAJECTORIES}")
 
 
 def chain_content(content: str, trajectory_id: str, verdict_id: str) -> str:
@@ -205,7 +207,7 @@ def _iter_heads(path: Path, head: type[Head], model: type[Record]) -> Iterator[t
 
 
 def _iter_spans(path: Path) -> Iterator[tuple[Span, bytes]]:
-    """Iterate over the lines of a file, but empty ones."""
+    """Iterate over the lines of a file, but empty ones and a torn last one."""
     try:
         handle = path.open("rb")
     except OSError as error:
@@ -213,7 +215,7 @@ def _iter_spans(path: Path) -> Iterator[tuple[Span, bytes]]:
     start = 0
     with handle:
         for line in handle:
-            if not line.isspace():
+            if not line.isspace() and line.endswith(b"\n"):
                 yield Span(start, len(line)), line
             start += len(line)
 
@@ -221,7 +223,7 @@ def _iter_spans(path: Path) -> Iterator[tuple[Span, bytes]]:
 def explain_bad_line(path: Path, span: Span, line: bytes, model: type[Record]) -> InputError:
     """Return the error for a line that is no record, with its number in the file."""
     number = sum(1 for before, _ in _iter_spans(path) if before.start <= span.start)
-    where = f"{path}:{number}" + ("" if line.endswith(b"\n") else " (last line, torn?)")
+    where = f"{path}:{number}"
     try:
         model.from_line(line, where)
     except InputError as error:

@@ -207,20 +207,20 @@ class Journal:
             self._count(row)
         self._ledger.cut(ledger_end)
         if block:
-            self._compare(block, self._output.read(start, end))
+            self._compare(block, start, self._output.read(start, end))
         self._output.cut(end)
 
-    def _compare(self, row: LedgerRow, data: bytes) -> None:
+    def _compare(self, row: LedgerRow, start: int, data: bytes) -> None:
         """The last committed block must hold exactly the records that the ledger names."""
         try:
             ids = tuple(_id_of(line) for line in data.splitlines())
         except (orjson.JSONDecodeError, KeyError) as error:
-            raise self._changed_by_hand(f"{self._output.path.name} has no records at byte {row.end}") from error
+            raise self._changed_by_hand(f"no records at byte {start}", self._output.path) from error
         if ids != row.outputs or not data.endswith(b"\n"):
-            raise self._changed_by_hand(f"{self._output.path.name} has other records at byte {row.end}")
+            raise self._changed_by_hand(f"at byte {start} are other records than its ledger names", self._output.path)
 
-    def _changed_by_hand(self, change: str) -> RunError:
-        return RunError(f"{self._ledger.path}: the run was changed by hand: {change}; start anew with --fresh")
+    def _changed_by_hand(self, change: str, path: Path | None = None) -> RunError:
+        return RunError(f"{path or self._ledger.path}: the run was changed by hand: {change}; start anew with --fresh")
 
 
 def _id_of(line: bytes) -> str:

@@ -25,6 +25,18 @@ from rich.progress import Progress as RichBars
 from rich.text import Text
 
 EVERY_SECONDS = 10.0
+FEW = 5
+"""Inputs after which a stage says how long the others will take."""
+MOST_SECONDS = 120
+"""Longest time that is said in seconds."""
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time for people: "95 s", "14 min", "1 h 19 min"."""
+    if seconds <= MOST_SECONDS:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 class StageBar(Protocol):
@@ -94,8 +106,8 @@ class _PlainBar:
             parts.append(f"{self._dropped} dropped")
         if rate:
             parts.append(f"{rate:.1f}/s")
-        if rate and not text and self._total is not None:
-            parts.append(f"{(self._total - self._done) / rate:.0f} s left")
+        if rate and not text and self._total is not None and self._done - self._before >= FEW:
+            parts.append(f"{format_duration((self._total - self._done) / rate)} left")
         line = f"{self._title}: {text + ', ' if text else ''}{', '.join(parts)}"
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 

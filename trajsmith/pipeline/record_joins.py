@@ -6,7 +6,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
-from trajsmith.records import RunError, Task, TaskHeader, Trajectory, Verdict, count_records, read_records
+from trajsmith.records import (
+    RunError,
+    Task,
+    TaskHeader,
+    Trajectory,
+    Verdict,
+    count_records,
+    read_records,
+    read_whole_records,
+)
 
 AnyTask = TypeVar("AnyTask", Task, TaskHeader)
 
@@ -39,7 +48,7 @@ def _pairs(run: RunDirectory, kind: Any, played: Any = Trajectory) -> Iterator[t
     path = find_written_tasks(run)
     tasks = read_records(path, kind)
     task: Any = None
-    for trajectory in read_records(run.file(TRAJECTORIES), played):
+    for trajectory in read_whole_records(run.file(TRAJECTORIES), played):
         while task is None or task.id != trajectory.task_id:
             task = next(tasks, None)
             if task is None:
@@ -75,8 +84,10 @@ def join_verdict_heads(run: RunDirectory) -> Iterator[tuple[TaskHeader, Trajecto
 def _judged(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[AnyTask, Trajectory, Verdict]]:
     if not run.file(VERDICTS).is_file():
         return
-    verdicts = read_records(run.file(VERDICTS), Verdict)
+    verdicts = read_whole_records(run.file(VERDICTS), Verdict)
     for (_, (task, trajectory)), verdict in zip(_pairs(run, kind), verdicts, strict=False):
         if verdict.trajectory_id != trajectory.id:
             raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, not to {trajectory.id}")
         yield task, trajectory, verdict
+    for verdict in verdicts:
+        raise RunError(f"{VERDICTS}: {verdict.id} belongs to {verdict.trajectory_id}, which is not in {TRAJECTORIES}")

@@ -17,7 +17,7 @@ from trajsmith.environments.composite import (
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.linked import LinkedSource
 from trajsmith.environments.sources import find_python_file, open_source
-from trajsmith.grounding import Grounder, Producers, check_scenarios
+from trajsmith.grounding import Grounder, Producers, check_phrasebook, check_scenarios
 from trajsmith.models import SCRIPTED, ChatModel, Role
 from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
@@ -110,11 +110,12 @@ class RunContext:
         """Describe all environments and store their specs and initial states; the run must be locked.
 
         Raises:
-            InputError: Two environments have one name, or one of them cannot be used.
+            InputError: Two environments have one name, or one of them or its phrasebook cannot be used.
             EnvironmentFault: One of them does not start.
         """
         context = await cls.reopen(config, run)
         for place in context.places.values():
+            check_phrasebook(place.source.phrasebook, place.spec)
             stored = tuple([run.put_state(state) for state in await place.source.states(config.seed)])
             if stored != place.states:
                 raise InputError(f"environment {place.spec.name}: the same seed gives other initial states each time")

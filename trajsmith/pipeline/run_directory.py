@@ -24,6 +24,7 @@ from trajsmith.records import (
     WriterLock,
     canonical_json,
     compose_yaml,
+    count_records,
     hash_bytes,
     open_no_follow,
     refuse_link,
@@ -36,6 +37,7 @@ CONFIG = "config.yaml"
 CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
 TASKS, VARIED = "tasks.jsonl", "varied.jsonl"
 TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
+SUMMARY = "summary.json"
 LEDGER = "ledger"
 FOLDERS = ("environments", "states", LEDGER)
 CACHE = "cache"
@@ -334,6 +336,14 @@ def find_written_tasks(run: RunDirectory) -> Path:
     """Return the path of the tasks that are played: with variants where the run has derived them."""
     varied = run.file(VARIED)
     return varied if varied.is_file() else run.file(TASKS)
+
+
+def describe_unfinished(run: RunDirectory) -> str:
+    """Return one line about a run that was stopped, and how it goes on; empty for a finished one."""
+    played, verified = (count_records(run.file(name)) for name in (TRAJECTORIES, VERDICTS))
+    if verified >= played and run.file(SUMMARY).is_file():
+        return ""
+    return f"{run.path} is not finished ({verified} of {played} dialogues are verified): {run.again} goes on with it"
 
 
 def list_changes(old: JsonValue, new: JsonValue, key: str = "") -> list[tuple[str, JsonValue, JsonValue]]:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 from trajsmith.pipeline.worker_frames import WorkOutcome, WorkRequest, pack_frame, read_frame
@@ -40,7 +41,9 @@ async def serve_requests(open_worker: Callable[[], Awaitable[RequestWorker]], in
     running: set[asyncio.Task[None]] = set()
 
     async def answer(request: WorkRequest) -> None:
-        _write(outgoing, await worker.attempt(request))
+        outcome = await worker.attempt(request)
+        with suppress(BrokenPipeError):  # the driver is gone: the other pipe ends, too
+            _write(outgoing, outcome)
 
     try:
         while (frame := await read_frame(reader)) is not None:
