@@ -144,6 +144,19 @@ def read_files(run: Path) -> dict[str, bytes]:
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
+@pytest.mark.parametrize("configured", [False, True])
+def test_an_import_without_a_readable_file_makes_no_other_run(trajsmith, config, tmp_path: Path, configured) -> None:
+    run, wrong = tmp_path / "run", tmp_path / "wrong.json"
+    wrong.write_text('{"a": 1}')
+    assert trajsmith("import", wrong, "--run", run, "--config", config).code == 2
+    resumed = trajsmith("resume", run)
+    assert resumed.code == 2 and "start `trajsmith import` again" in " ".join(resumed.err.split())
+    file = tau2_file(tmp_path / "sims.json", [simulation(1, [cancel(1)])])
+    options = ("--config", config) if configured else ()
+    assert trajsmith("import", file, "--run", run, *options).code == 0
+    assert trajsmith("resume", run).code == 0
+
+
 @pytest.mark.parametrize("command", ["sample", "ground", "tasks", "vary", "play"])
 def test_imports_have_no_stage_but_verify(trajsmith, imported: Path, command: str) -> None:
     before = read_files(imported)
