@@ -120,7 +120,7 @@ def _front_matter(
             {
                 "config_name": "default",
                 "data_files": [{"split": split, "path": f"data/{split}-*"} for split in splits],
-                "description": f"rows {content_hash([summary.content, sorted(COLUMNS)], 16)}",
+                "description": f"rows {content_hash([summary.content, COLUMNS], 16)}",
             },
         ],
     }

@@ -32,6 +32,8 @@ from trajsmith.usersim.batch_texts import join_names, put_names
 
 LINE = 110
 """Letters of several names that stand in one sentence; longer ones are lines below it."""
+_SEMICOLON = "\ue000"
+"""Stands for a semicolon of a value until the remarks of the phrases, which begin with one, are split off."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class ConfirmationWriter:
         if topics:
             topic = capitalize_first("; ".join(dict.fromkeys(topics)))
             question = f"{topic}: {get_language().grammar.lower_first(question)}"
-        return " ".join([*dict.fromkeys(notes), _add_remarks(question, remarks)])
+        return " ".join([*dict.fromkeys(notes), _add_remarks(question, remarks)]).replace(_SEMICOLON, ";")
 
     def _list_frames(self, action: str, frames: Sequence[str]) -> Sequence[str]:
         """Return the patterns that an action fits: after a clause of its own, "instead" would belong to that."""
@@ -123,7 +125,7 @@ class ConfirmationWriter:
 
     def describe(self, call: GoldCall, identified: IdentifiedRows) -> str:
         """Return a verb phrase for a call that names what it is about, without what follows from it."""
-        return self._describe(call, identified)[0].partition("; ")[0]
+        return self._describe(call, identified)[0].partition("; ")[0].replace(_SEMICOLON, ";")
 
     def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one question for the same call on many things, with the name of each."""
@@ -148,7 +150,8 @@ class ConfirmationWriter:
         notes = [] if remarks else self._find_consequence(call, identified, action)
         question = fill_pattern(self.voice.confirms, action, self.rng, self.used)
         text = " ".join([_add_remarks(question, remarks), *notes])
-        return "\n".join([text, *(f"- {capitalize_first(name)}" for name in names)]) if stacked else text
+        lines = [text.replace(_SEMICOLON, ";"), *(f"- {capitalize_first(name)}" for name in names if stacked)]
+        return "\n".join(lines)
 
     def _add_details(
         self, names: list[str], template: str, calls: Sequence[tuple[GoldCall, IdentifiedRows]]
@@ -220,7 +223,7 @@ class ConfirmationWriter:
                 continue
             shown = ("yes" if value else "no") if isinstance(value, bool) else value
             label = self.wording.parameter(call.tool, name).label
-            parts.append(f"{label} {self.wording.value(call.tool, name, shown, self.rng)}")
+            parts.append(f"{label} {_hide_semicolons(self.wording.value(call.tool, name, shown, self.rng))}")
         return f" ({', '.join(parts)})" if parts else ""
 
     def _describe_all(self, members: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
@@ -300,7 +303,7 @@ class ConfirmationWriter:
         if self._is_thing(call, name):
             named = self.name_thing(name, identified[name]) if name in identified else ""
             return named or get_language().grammar.that(self.wording.entity(name))
-        return self.wording.value(call.tool, name, call.arguments[name], self.rng)
+        return _hide_semicolons(self.wording.value(call.tool, name, call.arguments[name], self.rng))
 
     def _is_thing(self, call: GoldCall, name: str) -> bool:
         """Return whether an argument refers to a thing that a result has shown; an amount or a day is a plain value."""
@@ -386,6 +389,10 @@ class ConfirmationWriter:
         ):
             return []
         return [f"{capitalize_first(because)}."]
+
+
+def _hide_semicolons(value: Any) -> Any:
+    return value.replace(";", _SEMICOLON) if isinstance(value, str) else value
 
 
 def _is_small_number(value: Any) -> bool:

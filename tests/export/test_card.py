@@ -112,12 +112,14 @@ def test_rows_of_one_run_are_not_given_for_those_of_another(tmp_path: Path, monk
     """`datasets` keeps what it has read under a hash of the card, whatever the folder."""
     from datasets import load_dataset
 
-    for number in (1, 2, 3):  # the third is the second, exported by a version with a column less
+    for number in (1, 2, 3, 4):  # the others are the second, exported by versions with another type and a column less
         if number == 3:
+            monkeypatch.setitem(card.COLUMNS, "repair", "string")
+        if number == 4:
             monkeypatch.delitem(card.COLUMNS, "repair")
         folder = tmp_path / str(number) / "dataset"
         (folder / "data").mkdir(parents=True)
         (folder / "README.md").write_text(build_card(make_summary(content=str(min(number, 2))), SPECS, gathered()))
         (folder / "data" / "train-00000-of-00001.jsonl").write_text(f'{{"number": {number}}}\n')
-    loaded = [load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache")) for name in "123"]
-    assert [list(found["train"]["number"]) for found in loaded] == [[1], [2], [3]]
+    loaded = [load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache")) for name in "1234"]
+    assert [list(found["train"]["number"]) for found in loaded] == [[1], [2], [3], [4]]

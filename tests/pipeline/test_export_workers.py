@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from trajsmith.api.runs import load_run
 from trajsmith.api.runs import run as run_settings
 from trajsmith.export import FORMATS, FormatSettings, FormatTargets
-from trajsmith.pipeline import export_engine, export_plan
+from trajsmith.pipeline import export_engine, export_plan, runner
 from trajsmith.pipeline.config import EngineSettings, load_config
 from trajsmith.pipeline.export_chunks import ExportOrder
 from trajsmith.pipeline.export_engine import count_export_workers
@@ -90,6 +91,24 @@ def test_parts_count_what_one_pass_counts(made: Path, tmp_path: Path, monkeypatc
         {name: data for name, data in files.items() if not cut.fullmatch(name)} for files in (in_parts, at_once)
     )
     assert parts == once, "only shards of formats with other rows than trajectories are cut elsewhere"
+
+
+def test_another_split_or_pass_rate_is_another_hash_of_rows(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`datasets` gives what it has read under the hash, although the files are others."""
+
+    def read_hash(name: str, *settings: str) -> str:
+        card = export_copy(made, tmp_path / name, *settings)["dataset/README.md"]
+        (text,) = re.findall(rb"description: rows (\w+)", card if isinstance(card, bytes) else card.encode())
+        return str(text, "ascii")
+
+    again, more = read_hash("again"), read_hash("more", "export.split.validation=0.5")
+    task = next(verdict.task_id for verdict in load_run(made).verdicts if verdict.accepted)
+    monkeypatch.setattr(runner, "load_pass_rates", lambda _: {task: {"solver": 0.5}})
+    other = read_hash("other")
+    assert len({again, more, other}) == 3
+    assert f"description: rows {again}" in (made / "dataset" / "README.md").read_text()
 
 
 def test_files_have_the_rows_that_were_asked_for(made: Path) -> None:

@@ -132,6 +132,55 @@ def test_dialogues_that_end_with_a_stop_message_are_exported_without_it(trajsmit
         assert "STOP" not in text
 
 
+@pytest.fixture
+def imported(trajsmith, config, tmp_path: Path) -> Path:
+    run = tmp_path / "run"
+    file = tau2_file(tmp_path / "sims.json", [simulation(1, [cancel(1)]), simulation(4, [cancel(4)], says="Bye.")])
+    assert trajsmith("import", file, "--run", run, "--config", config).code == 0
+    return run
+
+
+def read_files(run: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("configured", [False, True])
+def test_an_import_without_a_readable_file_makes_no_other_run(trajsmith, config, tmp_path: Path, configured) -> None:
+    run, wrong = tmp_path / "run", tmp_path / "wrong.json"
+    wrong.write_text('{"a": 1}')
+    assert trajsmith("import", wrong, "--run", run, "--config", config).code == 2
+    resumed = trajsmith("resume", run)
+    assert resumed.code == 2 and "start `trajsmith import` again" in " ".join(resumed.err.split())
+    file = tau2_file(tmp_path / "sims.json", [simulation(1, [cancel(1)])])
+    options = ("--config", config) if configured else ()
+    assert trajsmith("import", file, "--run", run, *options).code == 0
+    assert trajsmith("resume", run).code == 0
+
+
+@pytest.mark.parametrize("command", ["sample", "ground", "tasks", "vary", "play"])
+def test_imports_have_no_stage_but_verify(trajsmith, imported: Path, command: str) -> None:
+    before = read_files(imported)
+    result = trajsmith(command, "--run", imported)
+    assert result.code == 2 and "holds recorded dialogues" in " ".join(result.err.split())
+    assert read_files(imported) == before
+
+
+@pytest.mark.parametrize("setting", ["ground.tries=3", "play.max_steps=29", "sample.count=9"])
+def test_settings_that_make_dialogues_do_not_change_imports(trajsmith, imported: Path, setting: str) -> None:
+    before = read_files(imported)
+    result = trajsmith("resume", imported, "--set", setting, "--yes")
+    assert result.code == 2 and "holds recorded dialogues" in " ".join(result.err.split())
+    assert read_files(imported) == before
+
+
+def test_settings_of_verify_judge_imports_again(trajsmith, imported: Path) -> None:
+    assert trajsmith("verify", "--run", imported).code == 0
+    before = read_files(imported)
+    assert trajsmith("resume", imported, "--set", "verify.prune=false", "--yes").code == 0
+    after = read_files(imported)
+    assert all(after[name] == before[name] for name in ("tasks.jsonl", "trajectories.jsonl", "ledger/task.jsonl"))
+
+
 def recorded_without_gold(path: Path) -> Path:
     """Three dialogues whose tasks have no gold actions: rewards 1, 0.5 and none; the third shows another result."""
     found = [simulation(n, [cancel(n)]) for n in range(1, 5)]

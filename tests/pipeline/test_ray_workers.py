@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -171,9 +172,10 @@ async def test_a_worker_that_cannot_be_created_says_why_at_once(
     await workers.close()
 
 
-def test_amounts_that_ray_does_not_take_are_one_line(cluster: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"engine\.ray: .*CPU") as caught:
-        RayWorkers(tmp_path, RaySettings(address=cluster.address, resources={"CPU": 1}), 1, 1, 1)
+@pytest.mark.parametrize(("amount", "reason"), [({"CPU": 1}, "CPU"), ({"tpu_pod": math.inf}, "infinity")])
+def test_amounts_that_ray_does_not_take_are_one_line(cluster: Any, tmp_path: Path, amount, reason) -> None:
+    with pytest.raises(InputError, match=rf"engine\.ray: .*{reason}") as caught:
+        RayWorkers(tmp_path, RaySettings(address=cluster.address, resources=amount), 1, 1, 1)
     assert "\n" not in str(caught.value)
     assert not ray.is_initialized()
 

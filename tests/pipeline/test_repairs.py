@@ -427,6 +427,20 @@ def test_a_start_that_was_cut_is_begun_again(folder, repaired, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_a_start_that_was_cut_before_copying_makes_no_other_run(folder, repaired, tmp_path, monkeypatch, trajsmith):
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(repairs, "_copy_plays", stop)
+        open_repairs(folder / "run", out)
+    resumed = trajsmith("resume", out)
+    assert resumed.code == 2 and "start `trajsmith repair` again" in " ".join(resumed.err.split())
+    open_repairs(folder / "run", out)
+    assert (out / "tasks.jsonl").read_bytes() == (folder / "repaired" / "tasks.jsonl").read_bytes()
+
+
 def test_a_start_removes_nothing_of_others(folder, tmp_path, monkeypatch):
     source, out = folder / "run", tmp_path / "out"
     (tmp_path / "out.starting").mkdir()

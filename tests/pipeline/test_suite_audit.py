@@ -19,7 +19,7 @@ from trajsmith.pipeline.harbor_audit import find_untold
 from trajsmith.pipeline.harbor_tasks import write_harbor_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.suite_counts import SuiteAudit, SuiteCall, build_mutants, collect_values
-from trajsmith.records import AnswerCheck, InputError, Task
+from trajsmith.records import AnswerCheck, EnvironmentFault, InputError, Task
 from trajsmith.records.canonical import hash_bytes
 from trajsmith.records.journal import read_records
 
@@ -239,6 +239,24 @@ def test_a_text_left_out_that_no_check_misses_escapes(suite, monkeypatch):
     monkeypatch.setattr(harbor_audit, "_judge", judge_by_state)
     (counts,) = audit(suite, "--harbor", str(suite), "--mutants", "20")
     assert counts["reasons"].keys() == {"mutant escapes: text left out"}
+
+
+def test_a_mutant_that_breaks_its_environment_leaves_the_others(suite, monkeypatch):
+    judge, broken = harbor_audit._judge, set()
+
+    def break_first_mutants(source, task, calls):
+        plays[task.id] += 1
+        if plays[task.id] == 3:  # after gold and nothing
+            broken.add(task.id)
+            raise EnvironmentFault("crash", task.environments[0], "it broke")
+        return judge(source, task, calls)
+
+    plays: Counter[str] = Counter()
+    (whole,) = audit(suite, "--harbor", str(suite))
+    monkeypatch.setattr(harbor_audit, "_judge", break_first_mutants)
+    (counts,) = audit(suite, "--harbor", str(suite))
+    assert counts["reasons"] == {"mutant cannot be judged: crash": len(broken)} and len(broken) == counts["played"]
+    assert sum(counts["mutants"].values()) + counts["equivalent"] > len(broken) < sum(whole["mutants"].values())
 
 
 def test_the_name_of_a_suite_may_look_like_markup():

@@ -248,3 +248,17 @@ def test_without_words_for_a_tool_the_question_tells_its_arguments():
     writer = ConfirmationWriter(Wording(Phrasebook(), TOOLS), random.Random(1), get_agent_voice("plain"))
     text = writer.write([(make_call("pay", ACCOUNTS[0], ACCOUNTS, amount=300.0))])
     assert "pay (account A1, amount 300.0)" in text
+
+
+def test_a_semicolon_of_a_value_begins_no_remark():
+    call = make_call("pay", ACCOUNTS[0], ACCOUNTS, note="Buy milk; call Ida", amount=300.0)
+    writer = ConfirmationWriter(Wording(Phrasebook(), TOOLS), random.Random(1), get_agent_voice("plain"))
+    question = writer.write([call])
+    assert "pay (account A1, note Buy milk; call Ida, amount 300.0)?" in question
+    assert "A payment is final." in question and find_confirmation_requests(question)
+    assert writer.describe(*call) == "pay (account A1, note Buy milk; call Ida, amount 300.0)"
+    told = ToolPhrases(confirm=("send {amount|money} with the words {note}; it can't be taken back",))
+    book = BOOK.model_copy(update={"tools": {**BOOK.tools, "pay": told}})
+    writer = ConfirmationWriter(Wording(book, TOOLS), random.Random(1), get_agent_voice("plain"))
+    question = writer.write([call])
+    assert "with the words Buy milk; call Ida" in question and "It can't be taken back." in question

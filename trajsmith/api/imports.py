@@ -8,7 +8,7 @@ from trajsmith.environments.blocking import run_blocking
 from trajsmith.environments.sources import open_source
 from trajsmith.pipeline.config import ConfigInput, RunConfig, load_config, resolve_config
 from trajsmith.pipeline.progress import RunProgress
-from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_directory import COPIED_IMPORTS, RunDirectory
 from trajsmith.pipeline.runner import import_traces
 from trajsmith.pipeline.trace_import import add_files
 from trajsmith.pipeline.yaml_settings import dump_settings
@@ -77,7 +77,7 @@ def _open_run(path: Path, config: ConfigInput | None, overrides: list[str]) -> t
             "(a YAML with `environments:`)"
         )
     settings = resolve_config(config, [*overrides, f"run={path}"])
-    return RunDirectory.create(settings.run, dump_settings(settings)), settings
+    return RunDirectory.create(settings.run, dump_settings(settings), folder=COPIED_IMPORTS), settings
 
 
 async def _choose_environment(settings: RunConfig, wanted: str) -> str:

@@ -23,6 +23,7 @@ from trajsmith.pipeline.run_directory import (
 )
 from trajsmith.pipeline.stages import ORDER
 from trajsmith.pipeline.top_up_rounds import ROUNDS
+from trajsmith.pipeline.trace_import import load_imported_files
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError, JsonObject, storage_boundary
 
@@ -93,10 +94,12 @@ def plan_change(run: RunDirectory, overrides: Sequence[str]) -> ConfigChange:
     """Return the effect of `--set` on an existing run without applying it.
 
     Raises:
-        InputError: An override is wrong, or makes it another run, or changes what the tasks of repairs came from.
+        InputError: An override is wrong, or makes it another run, or is of a stage that repairs or imports do not have.
     """
     after = load_config(run.config_path, overrides)
     stale = find_stale_stages(load_config(run.config_path), after, run.file(ROUNDS).is_file())
+    if stale and stale[0] != "verify" and load_imported_files(run):
+        raise InputError(f"{run.path} holds recorded dialogues: settings of {stale[0]} cannot change here")
     if stale and load_repair_settings(run) is not None:
         if stale[0] not in ("play", "verify"):
             raise InputError(

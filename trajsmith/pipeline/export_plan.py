@@ -129,6 +129,8 @@ class ExportPlan:
         for head, places in self._iter_tasks():
             split = self._split.choose(head.environments, head.grounded_id or head.id)
             rows = sum(bool(place.accepted) in self._wanted for place in places)
+            if any(place.accepted for place in places):
+                self.content = content_hash([self.content, split, self._rates.get(head.id)], 16)
             chunk = chunks.setdefault(split, _OpenChunk())
             if chunk.places and (chunk.rows + rows > self._rows or len(chunk.places) > PLACES_PER_ROW * self._rows):
                 yield ExportChunk(number, split, tuple(chunk.places), chunk.rates)

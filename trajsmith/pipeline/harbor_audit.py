@@ -179,7 +179,11 @@ class _TaskAudit:
             if wrong >= mutants:
                 break
             mutant = self._name_by_text(play)
-            played, verdict = _judge(source, task, mutant.calls)
+            try:
+                played, verdict = _judge(source, task, mutant.calls)
+            except EnvironmentFault as fault:
+                audit.report(f"mutant cannot be judged: {fault.kind}", f"{name}: {fault.message}")
+                continue
             same = played.final_state == trajectory.final_state
             if same and not (mutant.is_by_text and find_untold(task, self._gold, mutant.calls)):
                 audit.equivalent += 1

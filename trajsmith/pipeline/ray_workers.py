@@ -110,7 +110,7 @@ class RayWorkers:
         }  # fmt: skip
         try:
             self._actors = [actor.options(**options).remote(str(self._run), concurrency) for _ in range(self.count)]
-        except ValueError as error:  # amounts that Ray does not know
+        except (OverflowError, ValueError) as error:  # amounts that Ray does not know
             self._disconnect()
             raise InputError(f"engine.ray: {to_one_line(error)}") from error
         self._load = [0] * self.count

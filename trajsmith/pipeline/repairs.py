@@ -129,7 +129,7 @@ def open_repairs(source: Path, out: Path, kind: RepairKind = "any", tasks_of: Pa
     first = next(plays, None)
     if first is None:
         raise InputError(f"{source} has no rejected play to repair")
-    run = RunDirectory.open(out) if _is_cut_start(out) else RunDirectory.create(out, text)
+    run = RunDirectory.open(out) if _is_cut_start(out) else RunDirectory.create(out, text, folder=COPIES)
     run.again = START_AGAIN
     with run.lock(), storage_boundary(out, START_AGAIN):
         if not run.file(REPAIRS).is_file():  # another process may have been faster
@@ -192,7 +192,6 @@ def _read_failed_episodes(folder: Path, run: RunDirectory) -> list[FailedPlay]:
 def _copy_plays(plays: Iterable[FailedPlay], origin: RunDirectory, run: RunDirectory) -> None:
     """Copy failed plays with their tasks and states, in place of what a start that was cut has copied."""
     task_id = ""
-    run.file(COPIES).mkdir(exist_ok=True)
     with (
         AppendFile(run.file(TASKS)) as tasks,
         AppendFile(run.file(FAILED)) as failed,

@@ -41,13 +41,15 @@ SUMMARY = "summary.json"
 LEDGER = "ledger"
 FOLDERS = ("environments", "states", LEDGER)
 CACHE = "cache"
+COPIED_IMPORTS = "imports"
+"""Folder of the copies of imported files."""
 LOCK, OWNER = ".lock", ".lock.owner"
 HUB = "hub:"
 """Prefix of a run in a dataset repository of the Hub (`open_run`)."""
 SCRAP = ".tmp"
 KEPT = (LOCK, OWNER, CONFIG, LEDGER, CACHE)
 """What a fresh start does not remove as a whole."""
-OF_A_START = frozenset({LOCK, OWNER, SCRAP, CONFIG, CACHE, "environments", "states"})
+OF_A_START = frozenset({LOCK, OWNER, SCRAP, CONFIG, CACHE, COPIED_IMPORTS, "environments", "states"})
 """What a start writes before its first record; another start loses nothing by taking it over."""
 FIXED = ("name", "seed", "run", "environments")
 """Settings that make it another run."""
@@ -70,7 +72,12 @@ class RunDirectory:
 
     @classmethod
     def create(
-        cls, path: Path | str, config_yaml: str, fresh: bool = False, from_python: bool = False
+        cls,
+        path: Path | str,
+        config_yaml: str,
+        fresh: bool = False,
+        from_python: bool = False,
+        folder: str = "",
     ) -> "RunDirectory":
         """Start a run in an empty or new directory; with `fresh`, in place of the run that stands there.
 
@@ -79,6 +86,7 @@ class RunDirectory:
 
         Args:
             from_python: Errors name arguments of `trajsmith.run` in place of commands.
+            folder: Is made before the configuration, so that a start that is cut shows what the run was to be.
 
         Raises:
             InputError: Something stands there already. Only what looks like a run is ever removed.
@@ -95,6 +103,8 @@ class RunDirectory:
         with run._locked():
             run.check_new(config_yaml, fresh, from_python)  # another process may have been faster
             run._clear()
+            if folder:
+                run.file(folder).mkdir(exist_ok=True)
             run.write_text(CONFIG, config_yaml)
         run.again = resume
         return run

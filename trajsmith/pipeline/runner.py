@@ -170,13 +170,16 @@ async def run_one_stage(run: RunDirectory, name: str, progress: RunProgress | No
     """Run one stage and export nothing; the stages before it must have run.
 
     Raises:
-        InputError: The records that the stage reads are not there, or the run holds repairs and has no such stage.
+        InputError: The records that the stage reads are not there, or the run holds repairs or imports and has no such
+            stage.
         RunError: The run cannot go on; what was committed stays.
     """
     with run.lock():
         config = load_config(run.config_path)
         if load_repair_settings(run) is not None and name not in REPAIR_ORDER:
             raise InputError(f"{run.path} holds repairs of plays that were copied: its stages are repair and verify")
+        if name != "verify" and load_imported_files(run):
+            raise InputError(f"{run.path} holds recorded dialogues: of these stages it has verify alone")
         if name not in list_stages(config):
             raise InputError(f"{run.path} makes no variants: set vary.rates, for example with trajsmith resume --set")
         async with _opened(config, run, (name,)) as context:

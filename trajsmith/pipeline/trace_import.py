@@ -11,7 +11,7 @@ from typing import Any
 from trajsmith.pipeline.engine import PipelineStage, run_stage
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
-from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, RunDirectory
+from trajsmith.pipeline.run_directory import COPIED_IMPORTS, TASKS, TRAJECTORIES, RunDirectory
 from trajsmith.records import (
     FrozenModel,
     InputError,
@@ -45,7 +45,18 @@ class ImportedFile(FrozenModel):
 
 
 def load_imported_files(run: RunDirectory) -> list[ImportedFile]:
-    """Return the files that a run imports; empty for a run that makes its own dialogues."""
+    """Return the files that a run imports; empty for a run that makes its own dialogues.
+
+    Raises:
+        InputError: Its start was cut, or no file could be read.
+    """
+    listed = _read_list(run)
+    if not listed and run.file(COPIED_IMPORTS).is_dir():
+        raise InputError(f"{run.path}: no recorded dialogues were copied: start `trajsmith import` again")
+    return listed
+
+
+def _read_list(run: RunDirectory) -> list[ImportedFile]:
     if not run.file(IMPORTS).is_file():
         return []
     listed: Any = run.read_json(IMPORTS)
@@ -60,7 +71,7 @@ def add_files(
     Raises:
         InputError: A file cannot be read, is in no known format, or the run makes dialogues of its own.
     """
-    listed = load_imported_files(run)
+    listed = _read_list(run)
     if not listed and run.file(TASKS).is_file():
         raise InputError(f"{run.path} makes dialogues of its own: import into a run directory of its own")
     for path in files:
@@ -81,7 +92,7 @@ def add_files(
 def _copied(run: RunDirectory, path: Path) -> str:
     with path.open("rb") as handle:
         digest = content_hash([path.name, _digest(handle)], 12)
-    name = f"imports/{digest}/{path.name}"
+    name = f"{COPIED_IMPORTS}/{digest}/{path.name}"
     target = run.file(name)
     if not target.is_file():
         with storage_boundary(target):
