@@ -245,7 +245,8 @@ _AGENT = AgentSentences(
     ),
     grave=re.compile(
         r"\b(?:(?:in|to|into) (?:the )?hospital|funeral|passed away|(?:having|have) (?:surgery|an operation)"
-        r"|an accident|burglars|(?:was|been) (?:robbed|mugged|pickpocketed)|snatched|down with the flu|badly ill|seriously ill|intensive care"
+        r"|an accident|burglars|(?:was|been) (?:robbed|mugged|pickpocketed)|snatched"
+        r"|down with the flu|badly ill|seriously ill|intensive care"
         r"|broke(?:n)? (?:my|his|her) (?:leg|arm|ankle|wrist|foot|hip))\b",
         re.IGNORECASE,
     ),
