@@ -53,7 +53,7 @@ class Refusals(FrozenModel):
     missing: tuple[str, ...] = Field(min_length=1)
     """The same where no tool does it; the reason says "I can't" already."""
     no_tool: tuple[str, ...] = Field(min_length=1)
-    """The same where the tool for it is not there, with a word on other ways."""
+    """The same where the tool for it is not there."""
     left_out: tuple[str, ...] = Field(min_length=1)
     """A thing of a batch that cannot be done, `{name}`, and why, `{}`."""
     left_out_reason: tuple[str, ...] = Field(min_length=1)

@@ -49,6 +49,8 @@ _TAIL = re.compile(r"\{\}.*\w")
 """A frame that goes on after the wish: "could you {}, please?"."""
 _CLAUSE = re.compile(r"[,:]|\b(?:because|since|as|that|which|who|if|so)\b")
 """Parts of a wish after which nobody adds a word."""
+_REASON = re.compile(r"(?:,? because|, since) (?=\w)")
+"""What joins a reason to a wish."""
 SHORT = 8
 """Words of a wish after which people may add "please"."""
 _ADDED = re.compile(r"\b(?:too|as well|also)\b", re.IGNORECASE)
@@ -339,7 +341,7 @@ class RequestWriter:
         if len(phrase.split()) > SHORT or _CLAUSE.search(phrase):
             frames = [frame for frame in frames if not _TAIL.search(frame)] or frames
         wish = get_language().grammar.ask_for_oneself(fill_pattern(frames, phrase, self.rng, self.frames))
-        return capitalize_first(wish)
+        return capitalize_first(_part_reason(wish))
 
     def _slots(self, goal: int, held: set[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Template values of a call's arguments, and the known keys that each of them says."""
@@ -361,6 +363,14 @@ class RequestWriter:
     def _intent(self, goal: int) -> str:
         phrases = self.wording.tool(self.calls[goal].tool)
         return (phrases.narrate or phrases.ask)[0]
+
+
+def _part_reason(wish: str) -> str:
+    """Return a question with its reason as a sentence of its own: "Could you cancel it? I don't need it"."""
+    parts = _REASON.split(wish.removesuffix("?"))
+    if not wish.endswith("?") or len(parts) != 2:
+        return wish
+    return f"{parts[0]}? {capitalize_first(parts[1])}."
 
 
 def is_identity(call: GoldCall, wording: Wording) -> bool:

@@ -24,8 +24,8 @@ _PARTICLES = word_set(
     "about across after against along among around at away back before behind between by down during for from in into"
     " of off on onto out over per since through till to toward under until up upon with within without and or now"
 )
-_LIGHT_VERBS = word_set("see look go get take put bring do make have give sort deal")
-"""Verbs that mean something only with their particle: "see to the card", "go over the orders"."""
+_LIGHT_VERBS = word_set("see look go get take put bring do make have give sort deal check find open read details")
+"""Words that fit any tool: "check", "details", verbs that say little without their particle."""
 _READS = word_set("get show read fetch retrieve")
 """Verbs of a name that nobody types."""
 _CAUSATIVES = word_set("get have let")
@@ -79,7 +79,8 @@ def _propose_queries(tool: ToolSpec, wording: Wording, rng: random.Random) -> It
     """
     spoken = wording.tool(tool.name).narrate if get_language().code == "en" else ()
     named = _name_in_words(tool)
-    topic = {singularize(word) for word in _list_content(named)}
+    content = split_identifier(tool.name)[1:] or split_identifier(tool.name)
+    topic = {singularize(word) for word in content} - _PARTICLES
     own = [text for text in map(_strip_articles, spoken) if _says_enough(text) and text.split()[0] not in _CAUSATIVES]
     phrases = [text for text in own if topic & {singularize(word) for word in _list_content(text)}]
     if phrases and rng.random() < OWN_WORDS:

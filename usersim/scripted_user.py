@@ -56,6 +56,8 @@ class ScriptedUser:
         """Words in which it made a slip of the keyboard."""
         self.prompts: dict[str, str] = {}
         self.voice = get_user_voice(task.persona.style)
+        self.agreements: set[str] = set()
+        """Patterns in which it has said yes."""
 
     async def open(self, turn: int) -> str:
         self.turn = turn
@@ -71,7 +73,7 @@ class ScriptedUser:
         if act.asks:
             return self._answer([self.known[key] for key in act.asks if key in self.known])
         if act.confirms:
-            return UserAct(self._type(draw_pattern(self.voice.agreements, self.rng)))
+            return UserAct(self._type(draw_pattern(self.voice.agreements, self.rng, self.agreements)))
         return UserAct(done=True)
 
     def _use_device(self) -> UserAct:

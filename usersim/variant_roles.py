@@ -289,7 +289,9 @@ class VariantAgent(ScriptedAgent):
         refused = self.twist.tempting[-1].arguments
         changed = [name for name, value in call.arguments.items() if value != refused.get(name)]
         writer = ConfirmationWriter(self.wording, self.rng, self.voice)
-        frames = load_refusals().offers if self.twist.visible else load_refusals().tries
+        because = rephrase_plainly(self.told_no or self.twist.because)
+        works = self.twist.visible or (is_value_mentioned(because, self.twist.told[0]) and not _CLOCK.search(because))
+        frames = load_refusals().offers if works else load_refusals().tries
         question = writer.write([(call, self._identified_rows(call))], changed, frames)
         question = self._point_back(question, text, call)
         content = f"{text} {question}"

@@ -241,7 +241,8 @@ _AGENT = AgentSentences(
     ),
     grave=re.compile(
         r"\b(?:(?:in|to|into) (?:the )?hospital|funeral|passed away|(?:having|have) (?:surgery|an operation)"
-        r"|an accident|down with the flu|badly ill|seriously ill|intensive care"
+        r"|an accident|burglars|(?:was|been) (?:robbed|mugged|pickpocketed)|snatched"
+        r"|down with the flu|badly ill|seriously ill|intensive care"
         r"|broke(?:n)? (?:my|his|her) (?:leg|arm|ankle|wrist|foot|hip))\b",
         re.IGNORECASE,
     ),
@@ -310,7 +311,7 @@ _USER = UserSentences(
     ),
     waiting=("OK, thanks.", "Sure, go ahead.", "All right, I'll wait.", "OK."),
     cheers=re.compile(r"!|\b(?:great|perfect|lovely|brilliant|wonderful|excellent|awesome|sweet|cool|fast)\b", re.I),
-    switches=("One moment.", "Just a second.", "Okay.", "One second.", "OK, I'm looking.", "Let me check.", "", ""),
+    switches=("One moment.", "Just a second.", "Okay.", "One second.", "OK, hold on.", "Let me check.", "", ""),
 )
 _ACTIONS = ActionPatterns(
     word=re.compile(r"[a-z]+"),

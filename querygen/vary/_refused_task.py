@@ -4,11 +4,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 
-from trajsmith.phrasing import format_value, is_reason_shown, is_value_mentioned, shift_within_calendar
+from trajsmith.phrasing import (
+    format_value,
+    is_reason_shown,
+    is_value_mentioned,
+    parse_datetime,
+    shift_within_calendar,
+)
 from trajsmith.phrasing.refusals import measure_reason
 from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative, read_today
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
-from trajsmith.querygen.vary._refusals import RefusedRequest
+from trajsmith.querygen.vary._refusals import RefusedRequest, read_day
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import GoldCall, JsonValue, Perturbation, RecordDropped, RequestedInfo, canonical_json
 
@@ -26,7 +32,10 @@ _EVERYDAY = frozenset({"new"})
 _WORD = re.compile(r"[a-z]+")
 _NAME = re.compile(r"\b[A-Z][\w'-]+ [A-Z][\w'-]+")
 """Names of people and things."""
-_CLAUSE = re.compile(r"[;:] ")
+_CLAUSE = re.compile(r"[;:] |, (?=(?:which|and)\b)")
+_SECONDS = re.compile(r"T(\d\d:\d\d):\d\d")
+"""Times as results show them; people and refusals leave out the seconds."""
+_CLOCK = re.compile(r"\b\d\d:\d\d\b")
 _BOUND = re.compile(r"[£$€]?\d[\d.,]*(?: (?:minute|hour|day|week|month|year)s?\b)?")
 """A bound of a rule: "24 hours", "£200.00"."""
 _RULE = re.compile(r"\bonly\b")
@@ -83,6 +92,7 @@ def can_be_known(
     can be taken from Travel Account". Numbers must be shown, but for a day that follows from `today` and a number of
     days; of the words of the rule most must, since a refusal puts it in words of its own.
     """
+    shown = [_SECONDS.sub(r" \1", text) for text in shown]
     everything = " ".join([policy, *shown])
     reason = _drop_computed_days(reason, today)
     clauses = _CLAUSE.split(reason)
@@ -170,7 +180,8 @@ async def _build_variant(
     calls = [*case.calls[:start], *request.calls, *case.calls[stop:]]
     words = case.words(calls=calls, known={request.known.key: request.known})
     query = words.queries[request.turn]
-    if _was_told(request.refusal, [info for asked in words.asked[: request.turn] for info in asked]):
+    told = _was_told(request.refusal, [info for asked in words.asked[: request.turn] for info in asked])
+    if told or is_foreseen(refused, request.refusal, [call.result for call in case.calls[:start]]):
         raise RecordDropped("said_before", request.refusal)
     if alternative is not None and _names(query, alternative):
         raise RecordDropped("said_anyway", str(alternative.values[0]))
@@ -206,6 +217,21 @@ def _was_told(refusal: str, asked: Sequence[RequestedInfo]) -> bool:
     that £25.00 are left."""
     numbers = {float(fact.value) for info in asked for fact in info.facts if isinstance(fact.value, int | float)}
     return any(float(number.replace(",", "")) in numbers for number in _AMOUNT.findall(refusal))
+
+
+def is_foreseen(call: GoldCall, refusal: str, shown: Sequence[JsonValue]) -> bool:
+    """Return True if a call is refused for its time on a day of which bare times were shown: whoever has read which
+    hours are free knows which are not."""
+    days = {day for day in map(read_day, call.arguments.values()) if day is not None}
+    return _CLOCK.search(refusal) is not None and any(
+        row and all(parse_datetime(value) for value in row.values()) and days & set(map(_read_date, row.values()))
+        for result in shown
+        for row in _iterate_objects(result)
+    )
+
+
+def _read_date(value: JsonValue) -> date | None:
+    return read_day(value[:10]) if isinstance(value, str) else None
 
 
 def _is_nearly_all(refused: GoldCall, alternative: Alternative) -> bool:

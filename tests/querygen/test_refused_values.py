@@ -10,14 +10,20 @@ from trajsmith.grounding.fields import SchemaField
 from trajsmith.querygen.vary import missing_function
 from trajsmith.querygen.vary._alternatives import _read_values
 from trajsmith.querygen.vary._refusals import RefusedRequest, _is_near_time, _propose_values, _take_nearest
-from trajsmith.querygen.vary._refused_task import _was_told, can_be_known, collect_state_words, is_used_up
+from trajsmith.querygen.vary._refused_task import (
+    _was_told,
+    can_be_known,
+    collect_state_words,
+    is_foreseen,
+    is_used_up,
+)
 from trajsmith.querygen.vary.changed_mind import _may_change
 from trajsmith.records import AnswerFact, GoldCall, RequestedInfo, UserFact
 
 POLICY = """3. For 24 hours after a payee was added, that payee can get at most £200.00 in total.
 4. Standing orders run from current accounts only. 5. Confidential files stay with people of the company; nobody from
 outside gets access. 6. Only pending orders can be changed.
-7. A new device is collected within the next 30 days."""
+7. A new device is collected within the next 30 days. 8. Subscribed calendars can only be read."""
 FIELD = SchemaField("value", "value", (), ("string",), True, {"type": "string"})
 ROWS = [
     '{"result":[{"account_id":"A2","name":"Green Saver","kind":"savings"}]}',
@@ -25,6 +31,8 @@ ROWS = [
     '{"result":[{"file_name":"Job Advert.docx","label":"confidential"},{"order_id":"W10013","status":"delivered"}]}',
     '{"email":"kofi.rossi@example.com"}',
     '{"device_id":"D1","collect_on":"2026-06-28"}',
+    '{"title":"Team lunch","starts_at":"2026-06-28T12:30:00","ends_at":"2026-06-28T13:15:00"}',
+    '{"title":"Cup match","calendar_name":"Club fixtures","takes_place":"outdoors"}',
 ]
 
 
@@ -40,10 +48,13 @@ ROWS = [
         ("Bonus Saver is a savings account; standing orders run from current accounts only", False),
         ("events in Office must lie within working hours: Mon-Fri, 08:00 to 18:30", False),
         ("the minimum term runs until 2027-01-18", False),
+        ('"Team lunch" takes place then, from 12:30 to 13:15', True),
+        ('"Team lunch" takes place then, from 12:45 to 13:15', False),
+        ("Club fixtures is a subscribed calendar, which can only be read", False),
     ],
 )
 def test_what_policy_and_results_tell_is_known_before_the_call(reason, known):
-    words = {"savings", "confidential", "delivered", "pending", "outside", "new"}
+    words = {"savings", "confidential", "delivered", "pending", "outside", "new", "subscribed"}
     assert can_be_known(reason, POLICY, ROWS, words) is known
 
 
@@ -85,6 +96,16 @@ def test_an_evening_is_not_moved_to_the_morning(time, near):
 def test_nobody_asks_for_more_than_they_have_just_been_told_is_left(told, known):
     info = RequestedInfo(call=0, question="How much credit do I have?", facts=(AnswerFact(value=told),))
     assert _was_told("only £25.00 of store credit is left", [info]) is known
+
+
+def test_nobody_asks_for_a_time_that_is_not_among_the_free_ones_just_read():
+    arguments = {"day": "2026-03-10", "start_time": "11:00"}
+    call = GoldCall(tool="create_event", arguments=arguments, provenance={}, effect="write")
+    refusal, free = "something takes place then, until 11:15", {"starts_at": "2026-03-10T11:15:00"}
+    assert is_foreseen(call, refusal, [{"result": [free]}])
+    assert not is_foreseen(call, refusal, [{"result": [free | {"title": "Yoga"}]}]), "an event tells nothing of others"
+    assert not is_foreseen(call, refusal, [{"result": [{"starts_at": "2026-03-11T11:15:00"}]}])
+    assert not is_foreseen(call, "the calendar can only be read", [{"result": [free]}])
 
 
 def test_days_are_weekends_before_anything_far():

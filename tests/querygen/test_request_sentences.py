@@ -20,7 +20,7 @@ from trajsmith.querygen.goal_wordings import GoalWordings
 from trajsmith.querygen.persona import render_query
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.reference_drafts import ReadDrafts
-from trajsmith.querygen.request import RequestWriter, _join_sentences, _list_naming_keys
+from trajsmith.querygen.request import RequestWriter, _join_sentences, _list_naming_keys, _part_reason
 from trajsmith.records import FromOutput, FromUser, GoldCall, Persona, Selector, ToolSpec, UserFact
 from trajsmith.verify import ReferenceCheck
 
@@ -325,6 +325,19 @@ def test_a_sentence_without_a_stop_does_not_run_into_the_next() -> None:
     assert _join_sentences(["pls find out what my bills came to", "my number is 5"]) == (
         "pls find out what my bills came to. my number is 5"
     )
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ("Could you cancel it, because I don't need it?", "Could you cancel it? I don't need it."),
+        ("Would you block my card, since it was stolen?", "Would you block my card? It was stolen."),
+        ("Please cancel it, because I don't need it.", "Please cancel it, because I don't need it."),
+        ("Could you list what I've paid since May?", "Could you list what I've paid since May?"),
+    ],
+)
+def test_the_reason_for_a_question_is_a_sentence_of_its_own(wish: str, said: str) -> None:
+    assert _part_reason(wish) == said
 
 
 def test_a_choice_that_the_story_has_made_is_in_the_wish_itself() -> None:

@@ -195,7 +195,13 @@ def test_an_environment_with_such_a_name_is_not_searched():
 
 @pytest.mark.parametrize(
     ("phrase", "enough"),
-    [("see to card", False), ("go over orders", False), ("put gift message on order", True)],
+    [
+        ("see to card", False),
+        ("check on file", False),
+        ("find details", False),
+        ("go over orders", False),
+        ("put gift message on order", True),
+    ],
 )
 def test_a_query_says_what_is_to_be_done(phrase, enough):
     assert _says_enough(phrase) is enough
@@ -213,6 +219,6 @@ def test_nobody_searches_by_reciting_a_description(environment):
 
 def test_own_words_that_name_nothing_of_the_tool_are_no_query():
     tool = ToolSpec(server="shop", name="get_product", description="Show price and stock.", input_schema={})
-    book = Phrasebook(tools={"get_product": ToolPhrases(narrate=["show the price", "look at the product itself"])})
+    book = Phrasebook(tools={"get_product": ToolPhrases(narrate=["show the price", "look up the product price"])})
     queries = {next(_propose_queries(tool, Wording(book, [tool]), random.Random(seed))) for seed in range(20)}
-    assert queries == {"product details", "look at product itself"}
+    assert queries == {"product details", "look up product price"}

@@ -61,7 +61,7 @@ HOTELS = (
 """Names of hotels; each is given once, as long as there are enough."""
 ROOMS = (("single room", 1, 62.0), ("double room", 2, 84.0), ("twin room", 2, 79.0), ("family room", 4, 118.0))
 DEPARTURES = ((6, 10), (7, 5), (8, 40), (9, 25), (11, 15), (12, 50), (14, 5), (15, 30), (16, 45), (17, 20), (18, 55))
-REASONS = ("a delayed train", "a cancelled crossing", "a customer survey", "a returned saver ticket", "a birthday gift")
+REASONS = ("a delayed train", "a cancelled crossing", "a customer survey", "a returned saver ticket", "a birthday")
 
 
 def make_state(size: str, seed: int) -> TravelState:

@@ -186,7 +186,7 @@ def test_a_share_that_was_there_is_reported_as_a_change() -> None:
 
 
 def test_an_escalation_claims_no_change_that_it_does_not_know() -> None:
-    out = {"ticket_id": "INC1", "team": "Second Line Support", "priority": "urgent", "due_at": "2026-05-01T13:10:00"}
+    out = {"title": "Dead laptop", "team": "Second Line Support", "priority": "urgent", "due_at": "2026-05-01T13:10:00"}
     out |= {"team_lead": "Ann Bay", "status": "in_progress", "title": "No network", "escalated": True}
     said = [text for text in say_all("helpdesk", "escalate_ticket", out) if text]
     assert said
@@ -220,7 +220,7 @@ def test_a_return_that_has_come_says_where_the_money_is() -> None:
 @pytest.mark.parametrize("resolved_at", [None, "2026-04-02T09:00:00"])
 def test_only_an_open_ticket_is_overdue(resolved_at: str | None) -> None:
     book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("helpdesk")))
-    out = {"ticket_id": "INC1", "team": "Service Desk", "due_at": "2026-04-01T12:00:00", "resolved_at": resolved_at}
+    out = {"title": "Dead laptop", "team": "Service Desk", "due_at": "2026-04-01T12:00:00", "resolved_at": resolved_at}
     templates = [
         template
         for question in book.tools["get_ticket"].questions
