@@ -69,9 +69,9 @@ class _PhrasebookCheck:
         parameters = _list_parameters(self.tools[name])
         for kind in ("ask", "say", "narrate", "request"):
             yield from _check_slots(f"{key}.{kind}", getattr(phrases, kind), parameters)
-        yield from self._check_said(f"{key}.confirm", name, phrases.confirm, {*parameters, "row"})
+        yield from self._check_fields(f"{key}.confirm", name, phrases.confirm, {*parameters, "row"})
         for kind in ("done", "brief", "detailed", "report"):
-            yield from self._check_said(f"{key}.{kind}", name, getattr(phrases, kind), OF_A_RESULT)
+            yield from self._check_fields(f"{key}.{kind}", name, getattr(phrases, kind), OF_A_RESULT)
         for path in phrases.facts:
             yield from self._check_path(f"{key}.facts", name, path)
         for parameter in phrases.alternatives:
@@ -86,7 +86,7 @@ class _PhrasebookCheck:
             yield from self._check_path(f"{key}.asks", name, path)
         for kind in ("ask", "say"):
             yield from _check_slots(f"{key}.{kind}", getattr(question, kind), {*parameters, "row"})
-        yield from self._check_said(f"{key}.answer", name, question.answer, {*OF_A_RESULT, "row"})
+        yield from self._check_fields(f"{key}.answer", name, question.answer, {*OF_A_RESULT, "row"})
 
     def _check_table(self, key: str, name: str, table: TablePhrases) -> Iterator[str]:
         named = {"": name, ".opening": table.opening, ".parent": table.parent}
@@ -111,7 +111,7 @@ class _PhrasebookCheck:
         for name in re.findall(r"[^\W\d]\w*", path):
             yield from _check_name(key, f"field of the result of {tool}", name, self.results[tool])
 
-    def _check_said(self, key: str, tool: str, texts: Iterable[str], slots: Collection[str]) -> Iterator[str]:
+    def _check_fields(self, key: str, tool: str, texts: Iterable[str], slots: Collection[str]) -> Iterator[str]:
         """Check slots, and the fields that are read from them."""
         known = {"out": self.results[tool], "arg": _list_parameters(self.tools[tool]), "row": self.fields}
         kinds = {"out": f"field of the result of {tool}", "arg": f"parameter of {tool}", "row": "parameter or field"}

@@ -1,5 +1,6 @@
 """Phrasebooks speak of tools, parameters, fields and slots that exist, and what does not is one clear error."""
 
+import asyncio
 import shutil
 
 import pytest
@@ -10,6 +11,10 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.native_source import NativeSource
 from trajsmith.grounding import check_phrasebook
 from trajsmith.phrasing import load_phrasebook
+from trajsmith.pipeline import run_context
+from trajsmith.pipeline.config import RunConfig
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError
 
 BANK = ENVIRONMENTS.get("bank").describe()
@@ -116,3 +121,15 @@ def test_commands_that_open_an_environment_name_the_file_at_fault(tmp_path, monk
     (tmp_path / file).write_text((tmp_path / file).read_text().replace("water_plant", "watr_plant"))
     with pytest.raises(InputError, match=rf"{file}: .*'watr_plant'"):
         app(command, standalone_mode=False)
+
+
+def test_words_are_checked_when_a_run_starts_and_not_when_it_goes_on(tmp_path, monkeypatch):
+    checked = []
+    monkeypatch.setattr(run_context, "check_phrasebook", lambda book, spec: checked.append(spec.name))
+    settings = {"name": "words", "run": tmp_path / "run", "environments": [{"library": "bank", "states": {"small": 1}}]}
+    config = RunConfig.model_validate(settings)
+    run = RunDirectory.create(config.run, dump_settings(config))
+    with run.lock():
+        for _ in range(2):
+            asyncio.run(run_context.RunContext.open(config, run))
+    assert checked == ["bank"]
