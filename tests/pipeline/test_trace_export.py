@@ -154,6 +154,8 @@ def test_traces_of_what_has_none_are_an_error_of_one_line(trajsmith, copy, argum
     source, *options = arguments
     done = trajsmith("push", copy / source, "me/rows", "--traces", "--dry-run", *options)
     assert done.code == 2 and text in done.err
+    alone = trajsmith("push", copy, "me/rows", "--sessions", 3, "--dry-run")
+    assert alone.code == 2 and "--sessions goes with --traces" in alone.err
 
 
 def test_a_dataset_without_a_card_gets_no_sessions(trajsmith, copy):

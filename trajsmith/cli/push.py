@@ -9,6 +9,9 @@ import typer
 from trajsmith.cli.console import out, print_line
 from trajsmith.records import InputError
 
+SESSIONS = 200
+"""Most sessions of `--traces`, if the command does not say."""
+
 
 def push(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or the folder of a dataset or model.")],
@@ -24,8 +27,9 @@ def push(
         typer.Option("--traces", help="Put sessions of a run beside its rows, as the configuration `traces`."),
     ] = False,
     sessions: Annotated[
-        int, typer.Option("--sessions", min=1, help="Most sessions that --traces takes, evenly from the whole run.")
-    ] = 200,
+        int | None,
+        typer.Option("--sessions", min=1, help="Most sessions of --traces, evenly from the whole run; 200 if unset."),
+    ] = None,
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign the manifest with a private Ed25519 key (PEM).")
     ] = None,
@@ -39,8 +43,10 @@ def push(
     folder = find_pushed_folder(source, format_name)
     if tasks:
         _write_tasks(source, folder)
+    if sessions and not traces:
+        raise InputError("--sessions goes with --traces")
     if traces:
-        _write_traces(source, folder, format_name, sessions)
+        _write_traces(source, folder, format_name, sessions or SESSIONS)
     if tasks or traces or sign:
         from trajsmith.export import write_manifest
 
