@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DATA = "data"
 """Folder of the rows."""
+TRACE_FILES = tuple(f"{split}{ending}" for split in SPLITS for ending in ("-[0-9]*.parquet", "/traj_*.jsonl"))
 FILES = (
     *(f"{DATA}/{split}{ending}" for split in SPLITS for ending in (".jsonl", "-[0-9]*.parquet")),
     *(
@@ -27,9 +28,10 @@ FILES = (
         MANIFEST,
         ENVELOPE,
         *(f"{run}/{file}" for run in ("run", ".run.part") for file in TASK_FILES),
+        *(f"{traces}/{file}" for traces in ("traces", ".traces.part/traces") for file in TRACE_FILES),
     ),
 )
-"""Patterns of the files of a dataset's folder; in `run` are the tasks behind the rows, if they were pushed."""
+"""Patterns of the files of a dataset's folder; `run` has the tasks behind the rows and `traces` sessions, if pushed."""
 COLUMNS: dict[str, str] = {
     "id": "string",
     "task_id": "string",

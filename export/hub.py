@@ -25,7 +25,9 @@ LAST = frozenset({CARD, MANIFEST, ENVELOPE})
 """Files that speak of all others: they are uploaded when those are there."""
 TASKS_OF_DATASET = "run"
 """Folder of a dataset that holds its tasks as a run."""
-OWN_FOLDERS = ("data/", f"{TASKS_OF_DATASET}/")
+TRACES_OF_DATASET = "traces"
+"""Folder of a dataset that holds sessions of its plays, and the configuration of its card that names them."""
+OWN_FOLDERS = ("data/", f"{TASKS_OF_DATASET}/", f"{TRACES_OF_DATASET}/")
 READ = 1 << 20
 BINARY = frozenset({".safetensors", ".png", ".bin", ".pt"})
 """Files without texts."""
@@ -45,7 +47,7 @@ class PushPlan:
     same: tuple[str, ...]
     """Files that are there already, from an earlier or an interrupted push."""
     delete: tuple[str, ...]
-    """Files of data and tasks, and manifests, of an older push that are not part of this one."""
+    """Files of data, tasks and sessions, and manifests, of an older push that are not part of this one."""
 
     @property
     def size(self) -> int:

@@ -70,6 +70,31 @@ def test_a_repository_is_rows_and_a_run_that_replays(run, tmp_path):
         assert missing.returncode == 2 and "me/nothing" in missing.stderr
 
 
+LOAD = """
+from datasets import load_dataset
+rows, sessions = load_dataset("me/rows", split="train"), load_dataset("me/rows", "traces", split="train")
+assert set(sessions["session_id"]) <= set(rows["id"]), sessions["session_id"]
+assert all(one["messages"] == rows[rows["id"].index(one["session_id"])]["messages"] for one in sessions)
+assert all(one["trace"].startswith('{"type":"session"') for one in sessions)
+print(len(rows), len(sessions))
+"""
+
+
+def test_sessions_beside_rows_and_tasks_are_a_configuration_of_the_repository(run, tmp_path):
+    with serve() as hub:
+        push = ["-m", "trajsmith", "push", str(run.path), "me/rows", "--tasks", "--traces"]
+        assert call(hub, tmp_path, *push).returncode == 0
+        before = {name for name in hub.files("datasets/me/rows") if name.startswith("traces/")}
+        pushed = call(hub, tmp_path, *push, "--sessions", "2")
+        assert pushed.returncode == 0 and "2 sessions in " in pushed.stdout, pushed.stderr
+        assert "delete traces/train/traj_" in pushed.stdout
+        names = {name for name in hub.files("datasets/me/rows") if name.startswith("traces/")}
+        assert names < before and len(names) == 3
+        assert "traces/train-00000.parquet" in names and "run/tasks.jsonl" in hub.files("datasets/me/rows")
+        loaded = call(hub, tmp_path, "-c", LOAD)
+        assert loaded.stdout.split() == [str(len(run.trajectories)), "2"], loaded.stderr[-2000:]
+
+
 def test_a_copy_is_compared_with_the_signed_manifest(run, tmp_path):
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", "key.pem"], cwd=tmp_path, check=True)
     subprocess.run(["openssl", "pkey", "-in", "key.pem", "-pubout", "-out", "key.pub"], cwd=tmp_path, check=True)

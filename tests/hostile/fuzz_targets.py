@@ -318,16 +318,19 @@ TRACES = (
     b'"actions":[{"name":"f","kwargs":{}}],"outputs":[]}}}]',
     b'{"info":{"environment_info":{"policy":"p"}},"tasks":[{"id":"7","evaluation_criteria":{"actions":[]}}],'
     b'"simulations":[{"id":"s","task_id":"7","messages":[{"role":"user","content":"a"}],"reward_info":{"reward":1}}]}',
+    b'{"type":"session","harness":"h","id":"s","trajsmith":{"task_id":"t"}}\n{"type":"message","message":{"role":"user",'
+    b'"content":"a"}}\n{"type":"message","message":{"role":"assistant","content":"","toolCalls":[{"id":"1","function":'
+    b'{"name":"f","arguments":"{}"}}]}}\n{"type":"message","message":{"role":"tool","toolCallId":"1","content":"[]"}}',
 )
 
 
 @target(*TRACES)
 def traces(data: bytes) -> None:
-    """Recorded dialogues in every format: ATIF, OpenAI, ShareGPT, tau-bench, tau2, BFCL."""
+    """Recorded dialogues in every format: ATIF, sessions of the Hub, OpenAI, ShareGPT, tau-bench, tau2, BFCL."""
     from trajsmith.verify.traces import read_dialogues
 
     path = _file("recorded.jsonl", data)
-    for name in ("auto", "atif", "openai", "sharegpt", "tau2", "taubench", "bfcl"):
+    for name in ("auto", "atif", "hub_traces", "openai", "sharegpt", "tau2", "taubench", "bfcl"):
         try:
             for _, dialogue in read_dialogues(path, name):
                 if isinstance(dialogue, RecordDropped):

@@ -96,7 +96,11 @@ GOOD = {
     "configs": [],
 }
 """A sensible call of each command; one value of it is replaced at a time."""
-MORE = {"audit": (["--tau2", "missing", "--domain", "airline"], ["--harbor", "."])}
+MORE = {
+    "audit": (["--tau2", "missing", "--domain", "airline"], ["--harbor", "."]),
+    "export": (["done", "--format", "hub_traces"],),
+    "push": (["done", "me/data", "--dry-run", "--traces"],),
+}
 """Other calls of a command whose options exclude each other."""
 MOST = 700
 """Cases with --full, of more than twice as many."""

@@ -100,6 +100,7 @@ def test_formats_are_listed_with_a_line_each(trajsmith):
     done = trajsmith("export", "--formats")
     assert done.code == 0
     assert all(f" {name} " in done.out and one.about[:30] in done.out for name, one in FORMATS.load_all().items())
+    assert all(f" {name} " in done.out for name in ("harbor", "hub_traces", "verifiers"))
 
 
 @pytest.mark.parametrize(

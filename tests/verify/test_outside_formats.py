@@ -113,6 +113,81 @@ def test_atif_that_does_not_hold_all_calls_is_dropped(tmp_path: Path, document: 
     assert dropped.reason == reason
 
 
+SESSION = {"type": "session", "harness": "my-agent", "id": "s1", "name": "an order"}
+LOOK_UP = {"id": "c1", "function": {"name": "get_order", "arguments": '{"order_id": "W1"}'}}
+ASKED = {"role": "user", "content": "Where is W1?"}
+CALLED = {"role": "assistant", "content": "", "reasoningContent": "look", "toolCalls": [LOOK_UP], "model": "m"}
+RETURNED = {"role": "tool", "toolCallId": "c1", "content": "shipped"}
+TOLD = {"role": "assistant", "content": "It is shipped.", "timestamp": 1780000000000}
+
+
+def session(*messages: dict, **header) -> list[dict]:
+    return [SESSION | header, *({"type": "message", "message": message} for message in messages)]
+
+
+def test_a_session_of_the_hub(tmp_path: Path) -> None:
+    (found,) = read(write(tmp_path / "a.jsonl", session(ASKED, CALLED, RETURNED, TOLD)))
+    assert (found.format, found.dialogue, found.models, found.task) == ("hub_traces", "s1", {"agent": "m"}, None)
+    assert [message.role for message in found.messages] == ["user", "assistant", "assistant"]
+    assert found.messages[1].reasoning_content == "look"
+    assert [(call.tool, call.arguments, call.output) for call in found.calls] == [
+        ("get_order", {"order_id": "W1"}, "shipped")
+    ]
+
+
+def test_lines_of_several_sessions_in_a_file_or_in_a_list_are_one_dialogue_each(tmp_path: Path) -> None:
+    broken = session({"role": "robot", "content": "hi"}, id="s2")
+    lines = [*session(ASKED, TOLD), *broken, *session(ASKED, CALLED, RETURNED, id="s3")]
+    for name in ("a.jsonl", "a.json"):
+        first, second, third = read(write(tmp_path / name, lines))
+        assert (first.dialogue, second.reason, third.dialogue) == ("s1", "unknown_role", "s3")
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason", "detail"),
+    [
+        (session(ASKED)[1:], "no_session_header", "message"),
+        (session(), "no_messages", ""),
+        ([*session(ASKED), {"type": "model_change", "to": "m"}], "unknown_line_type", "model_change"),
+        ([*session(ASKED), 7], "unknown_line_type", "7"),
+        ([*session(ASKED), {"type": "message", "message": "hi"}], "not_a_message", "str"),
+        (session(ASKED, {"role": "toolResult", "content": []}), "unknown_role", "toolResult"),
+        (session(ASKED, RETURNED), "orphan_tool_result", "c1"),
+        (session(ASKED, CALLED, RETURNED, RETURNED), "orphan_tool_result", "c1"),
+        (session(ASKED, CALLED | {"toolCalls": [{"id": "c1"}]}), "call_without_name", "c1"),
+        (
+            session(ASKED, CALLED | {"toolCalls": [{"function": {"name": "f", "arguments": "{no"}}]}),
+            "arguments_not_json",
+            "f: ",
+        ),
+        (session(ASKED, CALLED | {"toolCalls": 7}), "unreadable", "TypeError"),
+        (session({"role": "user", "content": "x" * 10_000_000}), "message_too_long", "10000000 characters"),
+        (session(ASKED, {"role": "assistant", "content": [{"type": "toolCall"}]}), "content_not_text", ""),
+        (session(TOLD), "no_user_message", ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_session_that_cannot_be_read_is_dropped_with_its_reason(tmp_path: Path, lines, reason, detail) -> None:
+    (dropped,) = read(write(tmp_path / "a.jsonl", lines), name="hub_traces")
+    assert isinstance(dropped, RecordDropped)
+    assert dropped.reason == reason and detail in str(dropped)
+    assert len(str(dropped).splitlines()) == 1
+
+
+def test_a_session_with_a_broken_line_is_dropped_whole(tmp_path: Path) -> None:
+    """A file that was cut off misses calls; the sessions before it stay."""
+    path = write(tmp_path / "a.jsonl", [*session(ASKED, TOLD), *session(ASKED, CALLED, id="s2")])
+    path.write_text(path.read_text() + '\n{"type":"mess')
+    whole, cut = read(path)
+    assert (whole.dialogue, cut.reason) == ("s1", "not_json")
+
+
+def test_a_session_without_a_header_is_in_no_known_format(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none of the known formats .*hub_traces"):
+        read(write(tmp_path / "a.jsonl", session(ASKED, TOLD)[1:]))
+    assert read(write(tmp_path / "b.json", []), name="hub_traces") == []
+
+
 def test_sharegpt(tmp_path: Path) -> None:
     conversations = [
         {"from": "human", "value": "Where is W1?"},

@@ -36,7 +36,7 @@ def import_dialogues(
         files: JSON or JSON Lines files.
         run: Run directory; created if there is none. Files can be added to a run later.
         config: Environments on which the calls are executed, as for `run`; needed for a new run only.
-        format: tau2, taubench, atif, openai, sharegpt or bfcl; `auto` recognises it.
+        format: tau2, taubench, atif, hub_traces, openai, sharegpt or bfcl; `auto` recognises it.
         environment: Which of several environments of the configuration.
         tasks: File with what the recordings leave out: BFCL's questions.
         overrides: Settings to change in a new run: `{"verify.imported.without_gold": "replay"}`.

@@ -191,7 +191,7 @@ def export(
         folder = opened.file(f"exports/{formats[0]}" if formats else "dataset")
         cli_export.preview_mask(folder, model, rows, page, max_length)
         return
-    formats = cli_export.write_task_formats(opened, formats, target)
+    formats = cli_export.write_folder_formats(opened, formats, target)
     note_unfinished(opened)
     if formats:
         from trajsmith.pipeline.format_export import export_formats

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HARBOR = "harbor"
 """Format that is a folder per task."""
+HUB_TRACES = "hub_traces"
+"""Format that is a file per session."""
 Formats = Annotated[
     list[str] | None, typer.Option("--format", help="Write only this format. May be repeated; --formats lists them.")
 ]
@@ -45,13 +47,16 @@ def show_formats() -> None:
     for name, exporter in FORMATS.load_all().items():
         table.add_row(name, exporter.about)
     table.add_row(HARBOR, "a folder of Harbor tasks: MCP server with the user, solution, replay and checks as the test")
+    table.add_row(
+        HUB_TRACES, "a folder for the trace viewer of the Hub: a file per session, in its session trace format"
+    )
     for name, form in FORMS.items():
         table.add_row(name, form.about)
     out.print(table)
 
 
-def write_task_formats(run: "RunDirectory", names: list[str] | None, target: Path | None) -> list[str] | None:
-    """Write the formats that hold tasks instead of rows, and return the other formats; None where none was named.
+def write_folder_formats(run: "RunDirectory", names: list[str] | None, target: Path | None) -> list[str] | None:
+    """Write the formats that have no rows, and return the other formats; None where none was named.
 
     Raises:
         InputError: One of the formats is unknown; nothing is written.
@@ -61,22 +66,27 @@ def write_task_formats(run: "RunDirectory", names: list[str] | None, target: Pat
     from trajsmith.export import FORMATS
     from trajsmith.pipeline.task_packages import FORMS
 
-    task_formats = (HARBOR, *FORMS)
-    chosen, known = list(dict.fromkeys(names)), [*FORMATS.names(), *task_formats]
+    folder_formats = (HARBOR, HUB_TRACES, *FORMS)
+    chosen, known = list(dict.fromkeys(names)), [*FORMATS.names(), *folder_formats]
     for name in chosen:
         if name not in known:
             hint = suggest_names(name, known)
             close = f" ({hint})" if hint else ""
             raise InputError(f"no format named {name!r}{close}; there are: {', '.join(known)}")
     for name in chosen:
-        if name in task_formats:
+        if name in folder_formats:
             folder = run.file(f"exports/{name}") if target is None else target / name if len(chosen) > 1 else target
-            _write_tasks(run, name, folder)
-    return [name for name in chosen if name not in task_formats]
+            _write_folder(run, name, folder)
+    return [name for name in chosen if name not in folder_formats]
 
 
-def _write_tasks(run: "RunDirectory", name: str, folder: Path) -> None:
-    if name == HARBOR:
+def _write_folder(run: "RunDirectory", name: str, folder: Path) -> None:
+    things = "tasks"
+    if name == HUB_TRACES:
+        from trajsmith.pipeline.trace_export import WRITTEN, write_session_folder
+
+        counts, place, things = write_session_folder(run, folder), folder, "sessions"
+    elif name == HARBOR:
         from trajsmith.pipeline.harbor_tasks import TASKS_FOLDER, WRITTEN, write_harbor_tasks
 
         counts, place = write_harbor_tasks(run, folder), folder / TASKS_FOLDER
@@ -84,7 +94,7 @@ def _write_tasks(run: "RunDirectory", name: str, folder: Path) -> None:
         from trajsmith.pipeline.task_packages import WRITTEN, write_task_package
 
         counts, place = write_task_package(run, name, folder), folder
-    print_line(f"{name}: {counts.pop(WRITTEN)} tasks in {place}")
+    print_line(f"{name}: {counts.pop(WRITTEN)} {things} in {place}")
     for reason, number in counts.most_common():
         out.print(f"  left out: {reason}: {number}", markup=False)
 

@@ -23,7 +23,10 @@ def import_files(
         typer.Option("--config", help="YAML with the environments that the calls are made on; needed for a new run."),
     ] = None,
     format_name: Annotated[
-        str, typer.Option("--format", help="tau2, taubench, atif, openai, sharegpt, bfcl; recognised if left out.")
+        str,
+        typer.Option(
+            "--format", help="tau2, taubench, atif, hub_traces, openai, sharegpt, bfcl; recognised if left out."
+        ),
     ] = "auto",
     environment: Annotated[
         str, typer.Option("--environment", help="Which of the configuration's environments; needed if it has several.")
@@ -46,10 +49,10 @@ def import_files(
 ) -> None:
     """Read recorded dialogues, make their calls again on an environment, and judge each of them.
 
-    Reads OpenAI messages, ShareGPT, ATIF documents, tau2-bench simulations, tau-bench results and BFCL multi-turn
-    results. Where the file says what is right (gold actions), the final state is compared with the gold state; where it
-    holds verdicts of its own, the agreement is shown. Dialogues that cannot be used are counted by reason, the others
-    go on.
+    Reads OpenAI messages, ShareGPT, ATIF documents, session traces of the Hub, tau2-bench simulations, tau-bench
+    results and BFCL multi-turn results. Where the file says what is right (gold actions), the final state is compared
+    with the gold state; where it holds verdicts of its own, the agreement is shown. Dialogues that cannot be used are
+    counted by reason, the others go on.
 
         trajsmith import simulations.json --run runs/airline --config airline.yaml
     """

@@ -9,6 +9,9 @@ import typer
 from trajsmith.cli.console import out, print_line
 from trajsmith.records import InputError
 
+SESSIONS = 200
+"""Most sessions of `--traces`, if the command does not say."""
+
 
 def push(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or the folder of a dataset or model.")],
@@ -19,6 +22,14 @@ def push(
     tasks: Annotated[
         bool, typer.Option("--tasks", help="Put the tasks of a run beside its rows, so that hub:REPO can be played.")
     ] = False,
+    traces: Annotated[
+        bool,
+        typer.Option("--traces", help="Put sessions of a run beside its rows, as the configuration `traces`."),
+    ] = False,
+    sessions: Annotated[
+        int | None,
+        typer.Option("--sessions", min=1, help="Most sessions of --traces, evenly from the whole run; 200 if unset."),
+    ] = None,
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign the manifest with a private Ed25519 key (PEM).")
     ] = None,
@@ -32,7 +43,11 @@ def push(
     folder = find_pushed_folder(source, format_name)
     if tasks:
         _write_tasks(source, folder)
-    if tasks or sign:
+    if sessions and not traces:
+        raise InputError("--sessions goes with --traces")
+    if traces:
+        _write_traces(source, folder, format_name, sessions or SESSIONS)
+    if tasks or traces or sign:
         from trajsmith.export import write_manifest
 
         print_line(f"manifest of {write_manifest(folder, repo, sign)} files{', signed' if sign else ''}")
@@ -84,6 +99,23 @@ def _write_tasks(source: Path, folder: Path) -> None:
     if folder == source:
         raise InputError(f"--tasks puts the tasks of a run beside its rows, and {source} is no run")
     print_line(f"{write_dataset_tasks(RunDirectory.open(source), folder)} tasks in {folder / 'run'}")
+
+
+def _write_traces(source: Path, folder: Path, format_name: str, sessions: int) -> None:
+    """Put sessions of a run into its dataset.
+
+    Raises:
+        InputError: The source is no run, or another format is pushed.
+    """
+    from trajsmith.pipeline.run_directory import RunDirectory
+    from trajsmith.pipeline.trace_export import WRITTEN, write_dataset_traces
+
+    if folder == source or format_name:
+        raise InputError(f"--traces puts sessions of a run beside the rows of its dataset, and {folder} is none")
+    counts = write_dataset_traces(RunDirectory.open(source), folder, sessions)
+    print_line(f"{counts.pop(WRITTEN)} sessions in {folder / 'traces'}")
+    for reason, number in counts.most_common():
+        print_line(f"  left out: {reason}: {number}")
 
 
 def find_pushed_folder(source: Path, format_name: str) -> Path:

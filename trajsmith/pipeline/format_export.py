@@ -7,7 +7,7 @@ from typing import Literal
 
 from trajsmith.evals import ATTEMPTS, measure_difficulty, read_attempts
 from trajsmith.export import FormatSettings, MultiFormatWriter
-from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import SELECTION, load_unselected
 from trajsmith.pipeline.export_chunks import ExportOrder
 from trajsmith.pipeline.export_engine import are_built_in, count_export_workers, export_parts
@@ -57,11 +57,7 @@ async def export_formats(
         InputError: A format is unknown, the run has no verdicts, or rejected rows are asked for in another format.
         RunError: The disk is full, or a format got no row; the others are in place.
     """
-    config = load_config(run.config_path)
-    if not run.file(VERDICTS).is_file():
-        raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
-    if (config.accept or config.duplicates or config.decontaminate) and not run.file(SELECTION).is_file():
-        raise InputError(f"{run.path}: what goes in is not decided yet: run `trajsmith resume {run.path}`")
+    config = load_judged_config(run)
     other = next((name for name in names if name != JUDGED), None)
     if include != "accepted" and other is not None:
         raise InputError(
@@ -97,6 +93,20 @@ async def export_formats(
         else:
             matrix.empty_reason = explain_empty() if explain_empty else "no record was passed"
     return matrix
+
+
+def load_judged_config(run: RunDirectory) -> RunConfig:
+    """Return the configuration of a run whose trajectories are judged and selected.
+
+    Raises:
+        InputError: They are not yet.
+    """
+    config = load_config(run.config_path)
+    if not run.file(VERDICTS).is_file():
+        raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
+    if (config.accept or config.duplicates or config.decontaminate) and not run.file(SELECTION).is_file():
+        raise InputError(f"{run.path}: what goes in is not decided yet: run `trajsmith resume {run.path}`")
+    return config
 
 
 def _explain_empty(include: Include, left_out: int) -> str:

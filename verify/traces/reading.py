@@ -8,9 +8,11 @@ from typing import Any
 import orjson
 
 from trajsmith.records import InputError, JsonObject, RecordDropped, TraceDialogue, to_one_line
-from trajsmith.verify.traces import atif, bfcl, openai, sharegpt, tau2, taubench
+from trajsmith.verify.traces import atif, bfcl, hub_traces, openai, sharegpt, tau2, taubench
 
-FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (tau2, taubench, atif, openai, sharegpt, bfcl)}
+FORMATS: dict[str, ModuleType] = {
+    module.NAME: module for module in (tau2, taubench, atif, hub_traces, openai, sharegpt, bfcl)
+}
 
 
 def read_dialogues(
@@ -29,6 +31,8 @@ def read_dialogues(
     documents = _load_documents(path)
     module = _find_format(path, documents, name)
     extra = _index_by_id(tasks) if tasks is not None else {}
+    if module is hub_traces and not isinstance(documents[0], list):
+        documents = [documents]  # the lines of one session belong together
     number = 0
     for document in documents:
         if isinstance(document, RecordDropped):
