@@ -274,8 +274,8 @@ class VariantAgent(ScriptedAgent):
 
     def _report_each(self, members: Sequence[int]) -> list[str]:
         """Return short reports of calls, all in the same words."""
-        words, reports = self.rng.random(), []
-        self.reports, usual = ReportWriter(self.wording, "short", self.rng), self.reports
+        words, reports, usual = self.rng.random(), [], self.reports
+        self.reports = ReportWriter(self.wording, "short", self.rng)
         self.reports.varies = False
         for index in members:
             self.rng.seed(words)
@@ -303,10 +303,8 @@ class VariantAgent(ScriptedAgent):
     def _point_back(self, question: str, text: str, call: GoldCall) -> str:
         """Return a question in which "it" stands for the thing that the text before it has named."""
         writer, identified = ConfirmationWriter(self.wording, self.rng, self.voice), self._identified_rows(call)
-        parameters = [name for name in identified if self.wording.entity(name).by]
-        if len(parameters) != 1 or call.arguments[parameters[0]] != self.twist.tempting[-1].arguments.get(
-            parameters[0]
-        ):
+        parameters, refused = [name for name in identified if self.wording.entity(name).by], self.twist.tempting[-1]
+        if len(parameters) != 1 or call.arguments[parameters[0]] != refused.arguments.get(parameters[0]):
             return question
         name = writer.name_thing(parameters[0], identified[parameters[0]])
         pronoun = get_language().grammar.pronoun(self.wording.entity(parameters[0]))

@@ -180,8 +180,8 @@ async def _build_variant(
     calls = [*case.calls[:start], *request.calls, *case.calls[stop:]]
     words = case.words(calls=calls, known={request.known.key: request.known})
     query = words.queries[request.turn]
-    told = _was_told(request.refusal, [info for asked in words.asked[: request.turn] for info in asked])
-    if told or is_foreseen(refused, request.refusal, [call.result for call in case.calls[:start]]):
+    foreseen = _was_told(request.refusal, [info for asked in words.asked[: request.turn] for info in asked])
+    if foreseen or is_foreseen(refused, request.refusal, [call.result for call in case.calls[:start]]):
         raise RecordDropped("said_before", request.refusal)
     if alternative is not None and _names(query, alternative):
         raise RecordDropped("said_anyway", str(alternative.values[0]))

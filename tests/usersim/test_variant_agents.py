@@ -131,7 +131,7 @@ def test_who_asked_to_be_told_is_asked_again_about_the_new_value(needs):
 @pytest.mark.parametrize("visible", [True, False])
 def test_what_nobody_has_checked_is_offered_as_an_attempt(visible):
     refused, other = cancel("O1", reason="late"), cancel("O1", reason="broken")
-    agent = build_agent([other], {"tempting": (refused,), "visible": visible, "told": ["broken"]})
+    agent = build_agent([other], {"tempting": (refused,), "visible": visible, "told": ["broken"], "because": ""})
     said = agent._offer("Sorry, that can't be done.", other).message.content
     assert ("try to" in said) is not visible
     assert "broken" in said

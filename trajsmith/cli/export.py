@@ -81,11 +81,11 @@ def write_folder_formats(run: "RunDirectory", names: list[str] | None, target: P
 
 
 def _write_folder(run: "RunDirectory", name: str, folder: Path) -> None:
-    things = "tasks"
+    unit = "tasks"
     if name == HUB_TRACES:
         from trajsmith.pipeline.trace_export import WRITTEN, write_session_folder
 
-        counts, place, things = write_session_folder(run, folder), folder, "sessions"
+        counts, place, unit = write_session_folder(run, folder), folder, "sessions"
     elif name == HARBOR:
         from trajsmith.pipeline.harbor_tasks import TASKS_FOLDER, WRITTEN, write_harbor_tasks
 
@@ -94,7 +94,7 @@ def _write_folder(run: "RunDirectory", name: str, folder: Path) -> None:
         from trajsmith.pipeline.task_packages import WRITTEN, write_task_package
 
         counts, place = write_task_package(run, name, folder), folder
-    print_line(f"{name}: {counts.pop(WRITTEN)} {things} in {place}")
+    print_line(f"{name}: {counts.pop(WRITTEN)} {unit} in {place}")
     for reason, number in counts.most_common():
         out.print(f"  left out: {reason}: {number}", markup=False)
 
