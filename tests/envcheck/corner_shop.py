@@ -10,7 +10,7 @@ import orjson
 from jsonschema import Draft202012Validator
 
 from trajsmith.environments import ToolResult
-from trajsmith.phrasing import Phrasebook
+from trajsmith.phrasing import Phrasebook, ScenarioBook
 from trajsmith.records import Actor, EnvironmentFault, EnvironmentSpec, JsonObject, ToolSpec, compute_state_digest
 
 NAMES = ("Ada Brook", "Ben Cole", "Cleo Dunn", "Dev Ellis", "Eva Frost", "Finn Gale")
@@ -331,6 +331,7 @@ class Shop:
     isolation = "in the tests"
     notes: tuple[str, ...] = ()
     phrasebook = Phrasebook()
+    scenarios = ScenarioBook()
 
     def __init__(
         self,

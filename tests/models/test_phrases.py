@@ -81,7 +81,7 @@ def test_a_phrasebook_that_is_not_there(tmp_path: Path) -> None:
 def test_an_empty_phrasebook_is_fine(tmp_path: Path) -> None:
     path = tmp_path / "phrases.yaml"
     path.write_text("# nothing yet\n")
-    assert load_phrasebook(path) == Phrasebook()
+    assert load_phrasebook(path) == Phrasebook().set_file(path)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,11 @@ def test_formats_are_listed_with_a_line_each(trajsmith):
             "no format named 'csv'; there are: atif, dpo, grpo, json_text, judged",
             id="unknown-format",
         ),
-        pytest.param(["--format", "csv"], "verl_sft, harbor, inspect, nemo_gym, openenv, verifiers", id="task-formats"),
+        pytest.param(
+            ["--format", "csv"],
+            "verl_sft, harbor, hub_traces, inspect, nemo_gym, openenv, verifiers",
+            id="task-formats",
+        ),
         pytest.param(["--format", "harbour"], 'did you mean "harbor"?', id="nearest-format"),
         pytest.param(["--window", "3"], "--out and --window go with --format", id="window-alone"),
         pytest.param(["--preview"], "--preview needs --model", id="no-model"),
