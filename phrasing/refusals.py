@@ -67,6 +67,8 @@ class Refusals(FrozenModel):
     """Questions whether to do something else; `{}` is a verb phrase."""
     tries: tuple[str, ...] = Field(min_length=1)
     """The same where nothing has shown yet that it can be done."""
+    values: tuple[str, ...] = Field(min_length=1)
+    """The same in few words where one day or time is another one; `{}` is that."""
     another: tuple[str, ...] = Field(min_length=1)
     """What the agent adds where it has nothing to offer; `{}` is "day" or "time"."""
     accepts: tuple[str, ...] = Field(min_length=1)

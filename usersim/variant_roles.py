@@ -65,6 +65,7 @@ from trajsmith.usersim.variant_texts import (
 _CLOCK = re.compile(r"\b\d{1,2}:\d\d\b")
 _DAYS = re.compile(r"\b(?:days?|nights?|[A-Z][a-z]+day|early|ahead|late)\b")
 """Words by which a reason is about a day."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _POINTS = re.compile(r"\b(?:that|it|them|there|this)\b")
 
 
@@ -288,6 +289,8 @@ class VariantAgent(ScriptedAgent):
         self.offered = True
         refused = self.twist.tempting[-1].arguments
         changed = [name for name, value in call.arguments.items() if value != refused.get(name)]
+        if brief := self._offer_value(call, changed):
+            return AgentAct(Message(role="assistant", content=f"{text} {brief}"), confirms=True)
         writer = ConfirmationWriter(self.wording, self.rng, self.voice)
         because = rephrase_plainly(self.told_no or self.twist.because)
         works = self.twist.visible or (is_value_mentioned(because, self.twist.told[0]) and not _CLOCK.search(because))
@@ -299,6 +302,16 @@ class VariantAgent(ScriptedAgent):
             label = self.wording.parameter(call.tool, changed[0]).label if changed else ""
             content = f"{text} The {label} would be {format_value(self.twist.told[0])}. {question}"
         return AgentAct(Message(role="assistant", content=content), confirms=True)
+
+    def _offer_value(self, call: GoldCall, changed: Sequence[str]) -> str:
+        """Return a question that names nothing but the other day or time, as people ask; empty where the call needs a
+        yes that says what it does, or something else is other than the user wanted."""
+        if len(changed) != 1 or self._needs_yes(call) or not isinstance(value := call.arguments[changed[0]], str):
+            return ""
+        if not _CLOCK.fullmatch(value) and not _DAY.fullmatch(value):
+            return ""
+        question = draw_pattern(load_refusals().values, self.rng).replace("{}", format_value(value))
+        return question if is_value_mentioned(question, self.twist.told[0]) else ""
 
     def _point_back(self, question: str, text: str, call: GoldCall) -> str:
         """Return a question in which "it" stands for the thing that the text before it has named."""

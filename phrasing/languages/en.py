@@ -50,7 +50,7 @@ _QUESTIONS = QuestionPatterns(
         r"are you (sure|happy (for me to|with (that|this)|to))|sound good|do you agree|"
         r"do i have your (ok|okay|yes|agreement)|is that what you want|"
         r"is it (all right|okay|ok|fine) (with you )?if|(all right|okay|ok|fine) with you)\b|"
-        r"^(ok|okay|all right) to\b",
+        r"^(ok|okay|all right) to\b|^would (?!you\b|another\b|any)[^?]{1,30} (work|be (all right|okay|ok|fine))\b",
         re.IGNORECASE,
     ),
     confirm=re.compile(r"\b(please )?confirm\b", re.IGNORECASE),

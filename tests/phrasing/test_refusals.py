@@ -5,6 +5,7 @@ import random
 import pytest
 
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests, is_agreement, is_refusal
+from trajsmith.phrasing.question_detection import find_questions, has_yes_or_no_question
 from trajsmith.phrasing.refusals import DECLINES, is_reason_shown, load_refusals, measure_reason, render_refusal
 from trajsmith.phrasing.voices import draw_pattern, load_voices
 
@@ -53,6 +54,17 @@ def test_offers_are_questions_for_a_yes():
     offers = draw_many(load_refusals().offers)
     asked = [text.replace("{}", "book the technician for the morning of 2 January") for text in offers]
     assert [text for text in asked if not find_confirmation_requests(text)] == []
+
+
+@pytest.mark.parametrize("value", ["21:00", "20 August"])
+def test_offers_of_another_day_or_time_are_questions_for_a_yes(value):
+    asked = [text.replace("{}", value) for text in draw_many(load_refusals().values)]
+    assert [text for text in asked if not has_yes_or_no_question(find_questions(text))] == []
+
+
+@pytest.mark.parametrize("question", ["Which day would work for you?", "Would another day work for you?", "When would you work?"])
+def test_a_question_for_another_day_is_none_for_a_yes(question):
+    assert not has_yes_or_no_question(find_questions(question))
 
 
 def test_answers_to_an_offer_are_a_clear_yes_or_no():

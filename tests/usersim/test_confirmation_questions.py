@@ -254,7 +254,7 @@ def test_a_semicolon_of_a_value_begins_no_remark():
     call = make_call("pay", ACCOUNTS[0], ACCOUNTS, note="Buy milk; call Ida", amount=300.0)
     writer = ConfirmationWriter(Wording(Phrasebook(), TOOLS), random.Random(1), get_agent_voice("plain"))
     question = writer.write([call])
-    assert "pay (account A1, note Buy milk; call Ida, amount 300.0)?" in question
+    assert "pay (account A1, note Buy milk; call Ida, amount 300.0)" in question
     assert "A payment is final." in question and find_confirmation_requests(question)
     assert writer.describe(*call) == "pay (account A1, note Buy milk; call Ida, amount 300.0)"
     told = ToolPhrases(confirm=("send {amount|money} with the words {note}; it can't be taken back",))
