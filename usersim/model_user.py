@@ -9,7 +9,6 @@ from trajsmith.phrasing import Wording
 from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed
 from trajsmith.usersim.dialogue import render_clock
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
-from trajsmith.usersim.variant_roles import build_user_direction
 
 STOP = "###STOP###"
 
@@ -66,7 +65,7 @@ class ModelUser:
             wishes=[turn.intent for turn in task.turns],
             facts=facts,
             tools=bool(self.tools),
-            direction=build_user_direction(task, wording),
+            direction=_build_direction(task, wording),
             stop=STOP,
         )
         self.device: dict[int, list[Message]] = {}
@@ -130,3 +129,28 @@ class ModelUser:
 
 def _strip_markup(content: str) -> str:
     return content.replace(STOP, "").strip()
+
+
+def _build_direction(task: Task, wording: Wording) -> str:
+    """Return extra instructions for a model that plays the user of a variant; empty if there are none."""
+    perturbation = task.twist
+    if perturbation is None:
+        return ""
+    known = {entry.key: entry for turn in task.turns for entry in turn.known}
+    if perturbation.first is not None:
+        final = known[perturbation.first.key]
+        return (
+            f"for the {wording.name_of(final)} you first say {perturbation.first.said!r}. When the assistant comes "
+            f"back to you before it does anything, you change your mind: you want {final.said!r} instead, and say so. "
+            "You agree when the assistant tells you that it will do it like this."
+        )
+    if perturbation.act == "offer" and perturbation.offer is not None:
+        if perturbation.accepted:
+            return "when the assistant says that it cannot be done and offers something else, you take that."
+        return (
+            "when the assistant says that it cannot be done and offers something else, you say no: leave it as it is."
+        )
+    if perturbation.ignorant:
+        unknown = wording.name_of(known[perturbation.keys[0]])
+        return f"you do not know the {unknown}. Asked for it, say so, and do not guess."
+    return ""

@@ -425,31 +425,6 @@ class VariantUser(ScriptedUser):
         return capitalize_first(self.wording.tell(self.twist.tool, known, self.rng))
 
 
-def build_user_direction(task: Task, wording: Wording) -> str:
-    """Return extra instructions for a model that plays the user of a variant; empty if there are none."""
-    perturbation = task.twist
-    if perturbation is None:
-        return ""
-    known = {entry.key: entry for turn in task.turns for entry in turn.known}
-    if perturbation.first is not None:
-        final = known[perturbation.first.key]
-        return (
-            f"for the {wording.name_of(final)} you first say {perturbation.first.said!r}. When the assistant comes "
-            f"back to you before it does anything, you change your mind: you want {final.said!r} instead, and say so. "
-            "You agree when the assistant tells you that it will do it like this."
-        )
-    if perturbation.act == "offer" and perturbation.offer is not None:
-        if perturbation.accepted:
-            return "when the assistant says that it cannot be done and offers something else, you take that."
-        return (
-            "when the assistant says that it cannot be done and offers something else, you say no: leave it as it is."
-        )
-    if perturbation.ignorant:
-        unknown = wording.name_of(known[perturbation.keys[0]])
-        return f"you do not know the {unknown}. Asked for it, say so, and do not guess."
-    return ""
-
-
 def get_perturbation(task: Task) -> Perturbation:
     """Return what is different about a variant."""
     if task.twist is None:

@@ -62,7 +62,9 @@ def test_offers_of_another_day_or_time_are_questions_for_a_yes(value):
     assert [text for text in asked if not has_yes_or_no_question(find_questions(text))] == []
 
 
-@pytest.mark.parametrize("question", ["Which day would work for you?", "Would another day work for you?", "When would you work?"])
+@pytest.mark.parametrize(
+    "question", ["Which day would work for you?", "Would another day work for you?", "When would you work?"]
+)
 def test_a_question_for_another_day_is_none_for_a_yes(question):
     assert not has_yes_or_no_question(find_questions(question))
 
