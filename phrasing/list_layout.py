@@ -54,7 +54,10 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     clauses = [words.clause.search(_mask(part)) is not None for part in parts]
     if len(parts) < LEAST_ITEMS:
         first, second = parts
-        return f"{first}. {capitalize_first(second)}" if clauses[1] else f"{first}, {_join_word()} {second}"
+        if clauses[1]:
+            return f"{first}. {capitalize_first(second)}"
+        comma = "," if any("," in _mask(part) for part in parts) else ""
+        return f"{first}{comma} {_join_word()} {second}"
     if stacked and all(words.dated_item.match(part) for part in parts):
         days = [words.dated_item.sub(r"\1: ", part.rstrip("."), count=1) for part in parts]
         return "\n".join([words.dated_lead, *(f"- {day}" for day in days)])

@@ -297,9 +297,12 @@ def open_scenarios(path: Path | None, phrases: Path | None) -> ScenarioBook:
 
 
 def load_scenarios(path: Path) -> ScenarioBook:
-    """Read the scenarios of an environment from YAML.
+    """Read the scenarios of an environment from YAML, with the words of the `phrases.yaml` beside it for `|said(...)`.
 
     Raises:
         InputError: The file cannot be read or has unknown keys.
     """
-    return load_yaml_model(path, ScenarioBook, "scenarios").set_file(path)
+    beside = path.with_name("phrases.yaml")
+    words_of_values = beside.read_text(encoding="utf-8") if beside.is_file() else ""
+    prepare = partial(insert_said_words, phrases=words_of_values)
+    return load_yaml_model(path, ScenarioBook, "scenarios", prepare).set_file(path)
