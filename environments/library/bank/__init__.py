@@ -43,6 +43,7 @@ from trajsmith.environments.native import Environment, tool
 from trajsmith.records import ConfirmationRule, ToolError
 
 LARGE_AMOUNT = ConfirmationRule(above={"amount": 100}, because="the bank cannot call back what it has sent")
+LARGE_STANDING_ORDER = ConfirmationRule(above={"amount": 100})
 BLOCKING = ConfirmationRule(
     arguments={"reason": ("lost", "stolen")}, because="a card that is reported lost or stolen is blocked for good"
 )
@@ -267,7 +268,7 @@ class Bank(Environment[BankState]):
         ]
         return [order_row(self.state, order) for order in sorted(orders, key=lambda order: order.next_on)]
 
-    @tool(effect="write", confirm=LARGE_AMOUNT)
+    @tool(effect="write", confirm=LARGE_STANDING_ORDER)
     def set_up_standing_order(
         self, account_id: str, payee_id: str, amount: RegularAmount, frequency: Frequency, first_on: date
     ) -> StandingOrderRow:

@@ -80,6 +80,9 @@ GOALS: tuple[tuple[str, float], ...] = (
     ("Kitchen makeover", 7500.0),
 )
 FREQUENCIES: tuple[Frequency, ...] = ("weekly", "monthly", "monthly", "monthly", "quarterly")
+MONTHLY = ("Oakfield Lettings", "Clearline Broadband", "Little Acorns Nursery", "Sunrise Insurance")
+WEEKLY = ("Riverside Gym", "Hartwell Music School")
+"""Billers that are paid every month, and those that may be paid every week."""
 VIRTUAL_STATUSES: tuple[CardStatus, ...] = ("frozen", "frozen", "active", "blocked")
 BACK_DAYS = {"weekly": 7, "monthly": 30, "quarterly": 91}
 
@@ -280,6 +283,8 @@ def _add_payees(state: BankState, rng: random.Random, customer: Customer, accoun
 
 def _add_standing_order(state: BankState, rng: random.Random, account: Account, payee: Payee, amount: float) -> None:
     frequency = rng.choice(FREQUENCIES)
+    if payee.name in MONTHLY or (frequency == "weekly" and payee.name not in WEEKLY):
+        frequency = "monthly"
     reach = 7 if frequency == "weekly" else 28
     due_today = rng.random() < 0.12
     next_on = state.now.date() if due_today else _people.day_after(rng, state.now, reach)
