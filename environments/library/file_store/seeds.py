@@ -458,14 +458,14 @@ def _add_shares(state: FileStoreState, rng: random.Random, file: File) -> None:
 
 
 def _add_trash(state: FileStoreState, rng: random.Random, count: int) -> None:
-    """Files that could have been in the folder which they were deleted from, and rubbish."""
+    """Files that could have been in the folder which they were deleted from, and rubbish where there are no more."""
     writable = [folder.folder_id for folder in state.folders.values() if not folder.read_only]
     left = _list_unused_names(state, writable)
     rng.shuffle(left)
     for number in range(count):
         if number % len(TRASHED) == 0:
             names = rng.sample(TRASHED, len(TRASHED))
-        if number % 3 and left:
+        if left:
             name, folder_id = left.pop()
         else:
             stem, _, ending = names[number % len(TRASHED)].rpartition(".")
