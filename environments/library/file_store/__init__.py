@@ -192,7 +192,7 @@ class FileStore(Environment[FileStoreState]):
         editors = [self._person(share).person_name for share in shares if share.role == "editor"]
         if editors:
             raise ToolError(
-                f"{' and '.join(editors)} may edit {file.file_name}, and such a share has to end before it is deleted"
+                f"{' and '.join(editors)} may edit {file.file_name}, and that access has to be removed first"
             )
         item = TrashItem(
             trash_id=self.new_id("trash", "T{}"),

@@ -1,7 +1,7 @@
 """Generator of the file store's initial states."""
 
 import random
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from trajsmith.environments.library import _people
@@ -318,7 +318,7 @@ TRASHED = (
     "Contacts Export.zip",
     "Screen Recording.mp4",
     "Parking Ticket.pdf",
-    "Notes to Self.docx",
+    "Club Notes.docx",
     "Gift Voucher.pdf",
     "Phone Backup.zip",
     "Shopping Sums.xlsx",
@@ -383,7 +383,6 @@ def _add_file(state: FileStoreState, rng: random.Random, folder_id: str, name: s
     file_type = TYPES[name.rpartition(".")[2]]
     modified = _people.moment_before(rng, state.now, rng.choice((4, 20, 60, 120)))
     created = modified - timedelta(days=rng.randrange(3, 160), minutes=rng.randrange(600))
-    names = [person.person_name for person in state.collaborators.values()]
     file = File(
         file_id=file_id,
         file_name=name,
@@ -394,16 +393,19 @@ def _add_file(state: FileStoreState, rng: random.Random, folder_id: str, name: s
         modified_at=modified,
         version_number=1,
         confidentiality=rng.choice(("confidential", "internal") if secret else ("public", "public", "internal")),
-        locked_by=rng.choice(names) if rng.random() < 0.08 else None,
+        locked_by=None,
         tag_ids=sorted(rng.sample(list(state.tags), rng.choice((0, 1, 1, 2)))),
     )
     state.files[file_id] = file
+    if rng.random() < 0.5:
+        _add_shares(state, rng, file)
+    editors = [name for name, _ in _list_editors(state, file_id)]
+    if editors and rng.random() < 0.4:
+        file.locked_by = rng.choice(editors)
     if file_type in ("document", "spreadsheet", "presentation"):
         _add_versions(state, rng, file, rng.choice((1, 2, 2, 3)))
     elif rng.random() < 0.3:
         _add_versions(state, rng, file, 1)
-    if rng.random() < 0.5:
-        _add_shares(state, rng, file)
     if file.confidentiality != "confidential" and rng.random() < 0.15:
         link_id = _number(state, "link", "K{}")
         state.links[link_id] = ShareLink(
@@ -415,20 +417,27 @@ def _add_file(state: FileStoreState, rng: random.Random, folder_id: str, name: s
 
 
 def _add_versions(state: FileStoreState, rng: random.Random, file: File, count: int) -> None:
-    names = [state.account.owner_name, *(person.person_name for person in state.collaborators.values())]
+    editors = _list_editors(state, file.file_id)
     span = file.modified_at - file.created_at
     for step in range(count):
         version_id = _number(state, "version", "V{}")
         saved = (file.created_at + span * (step + rng.random() * 0.9) / count).replace(second=0, microsecond=0)
+        writers = [state.account.owner_name, *(name for name, since in editors if since <= saved.date())]
         state.versions[version_id] = Version(
             version_id=version_id,
             file_id=file.file_id,
             version_number=step + 1,
             saved_at=saved,
-            saved_by=rng.choice(names[:4]),
+            saved_by=rng.choice(writers),
             size_mb=round(max(0.1, file.size_mb * rng.uniform(0.6, 1.1)), 1),
         )
     file.version_number = count + 1
+
+
+def _list_editors(state: FileStoreState, file_id: str) -> list[tuple[str, date]]:
+    """Return (name, first day) of the people who may edit a file: only these lock it and save versions of it."""
+    editors = (share for share in state.shares.values() if share.file_id == file_id and share.role == "editor")
+    return [(state.collaborators[share.collaborator_id].person_name, share.shared_on) for share in editors]
 
 
 def _add_shares(state: FileStoreState, rng: random.Random, file: File) -> None:
@@ -449,14 +458,14 @@ def _add_shares(state: FileStoreState, rng: random.Random, file: File) -> None:
 
 
 def _add_trash(state: FileStoreState, rng: random.Random, count: int) -> None:
-    """Files that could have been in the folder which they were deleted from, and rubbish."""
+    """Files that could have been in the folder which they were deleted from, and rubbish where there are no more."""
     writable = [folder.folder_id for folder in state.folders.values() if not folder.read_only]
     left = _list_unused_names(state, writable)
     rng.shuffle(left)
     for number in range(count):
         if number % len(TRASHED) == 0:
             names = rng.sample(TRASHED, len(TRASHED))
-        if number % 3 and left:
+        if left:
             name, folder_id = left.pop()
         else:
             stem, _, ending = names[number % len(TRASHED)].rpartition(".")
