@@ -28,6 +28,8 @@ _REACTION = re.compile(
 """Beginnings of a request that react to what was said before."""
 _SETBACK = re.compile(r"(?:No|Wait|Hang on|Sorry|Oh|Actually|Stop)\b")
 """Beginnings of a request that takes back what came before: nobody says "Very good, no, wait, ..."."""
+_EXCLAIMED = re.compile(r"[^.!?]{1,60}!")
+"""A first sentence that is a reaction itself: "There it is!"."""
 _GREETING = re.compile(r"(?:hi|hiya|hello|hey|heya|yo|look|good (?:day|morning|afternoon|evening))\b", re.IGNORECASE)
 _LOWERED = re.compile(r"[^\W\d_][\w'’-]*")
 
@@ -191,7 +193,7 @@ def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bo
     """
     if _REACTION.match(text) and opening and not _GREETING.match(opening):
         return text
-    if opening.endswith(",") and _SETBACK.match(text) and not _GREETING.match(opening):
+    if opening and not _GREETING.match(opening) and (_SETBACK.match(text) or _EXCLAIMED.match(text)):
         return text
     if opening.endswith(",") and _FRESH_START.match(text):
         opening = f"{opening[:-1]}."

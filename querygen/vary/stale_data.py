@@ -12,8 +12,8 @@ from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, Turn, canonical_json
 
 AGAIN = (
-    "I'd like to see how it looks now.",
-    "I'd like to check that everything is right now.",
+    "I just want to be sure.",
+    "I'd just like to be sure.",
 )
 AGAIN_STEP = "again"
 """In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""

@@ -104,6 +104,9 @@ def test_no_chat_begins_like_a_letter(name):
         ("Oh good,", "The thing is, I'd love to see it.", "Oh good. The thing is, I'd love to see it."),
         ("Right then,", "Well, I'd like to know.", "Right then. Well, I'd like to know."),
         ("Okay,", "OK, then I'd like to cancel it.", "OK, then I'd like to cancel it."),
+        ("Thank you.", "There it is! Please stop it.", "There it is! Please stop it."),
+        ("Great, thanks.", "Oh, that's the wrong one.", "Oh, that's the wrong one."),
+        ("Hello,", "Oh no, it's gone!", "Hello, oh no, it's gone!"),
     ],
 )
 def test_a_fresh_start_follows_a_sentence(opening, text, joined):
