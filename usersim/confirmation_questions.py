@@ -149,7 +149,7 @@ class ConfirmationWriter:
             action = put_names(action, join_names(names, entity), entity)
         notes = [] if remarks else self._find_consequence(call, identified, action)
         whole = [pattern for pattern in self.voice.confirms if pattern.endswith("{}?")]  # the names follow the question
-        question = fill_pattern(stacked and whole or self.voice.confirms, action, self.rng, self.used)
+        question = fill_pattern((stacked and whole) or self.voice.confirms, action, self.rng, self.used)
         text = " ".join([_add_remarks(question, remarks), *notes])
         lines = [text.replace(_SEMICOLON, ";"), *(f"- {capitalize_first(name)}" for name in names if stacked)]
         return "\n".join(lines)
