@@ -67,7 +67,7 @@ WORK_TITLES = (
     "Design workshop",
     "Interview",
     "Team retro",
-    "Contract talks",
+    "Contract review",
     "Product demo",
     "Training session",
     "Roadmap discussion",
@@ -89,7 +89,7 @@ WEEKENDS = ("Bike ride", "Garden day", "Climbing trip", "Trip to the lake", "Vis
 INVITED_TO = {
     "work": ("Strategy day", "Kick-off meeting", "Press briefing", "Feedback round", "Safety briefing", "Site visit"),
     "evening": ("Housewarming party", "Quiz night", "Board game evening", "Farewell drinks", "Barbecue", "Film night"),
-    "weekend": ("Garden lunch", "Museum visit", "Sunday walk", "Picnic", "Christening", "Boat trip"),
+    "weekend": ("Garden lunch", "Museum visit", "Forest walk", "Picnic", "Christening", "Boat trip"),
 }
 TASKS = (
     "Renew the passport",
@@ -114,7 +114,7 @@ EXAMPLE_TITLES = (
     "Guitar practice",
     "Visit to the spa",
     "Handover meeting",
-    "Running with friends",
+    "Run with friends",
     "Photo shoot",
 )
 EXAMPLE_TASKS = (
