@@ -292,7 +292,9 @@ def _add_invitations(state: CalendarState, rng: random.Random, count: int) -> No
     for number in range(count):
         day = state.now.date() + timedelta(days=rng.randrange(2, 25))
         slots = WEEKEND_SLOTS if day.weekday() >= 5 else WORK_SLOTS + EVENING_SLOTS
+        taken = {invitation.starts_at for invitation in state.invitations.values()}
         starts = [datetime.combine(day, time(*slot)) for slot in slots]
+        starts = [start for start in starts if start not in taken] or starts
         free = [start for start in starts if state.clash(start, start + timedelta(minutes=90)) is None]
         starts_at = rng.choice(free if free and rng.random() < 0.8 else starts)
         invitation_id = _id(state, "invitation", "I{}", 0)
