@@ -165,5 +165,5 @@ async def test_what_was_listed_by_name_is_called_by_it_and_not_by_its_date():
     await chain.call("cancel_event", event_id=pick)
     for seed in SEEDS:
         _, text = write_requests(chain, ((0, 1), (1, 2)), seed)
-        assert row["title"].lower() in text.lower() or " it" in text or "that event" in text, text
+        assert row["title"].lower() in text.lower() or " it" in text or "that appointment" in text, text
         assert "at " + row["starts_at"][11:16] not in text

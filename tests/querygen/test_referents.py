@@ -103,7 +103,7 @@ async def two_events():
 async def test_the_event_from_before_stands_for_one_event_only(two_events):
     chain, cuts, (first, second) = two_events
     opening = f'Who comes to "{first}"? And who comes to "{second}"?'
-    twice = "Who comes to the event from before? And where is the event from before?"
+    twice = "Who comes to the appointment from before? And where is the appointment from before?"
     assert ("unresolved_reference", 1) in find_faults(chain, cuts, [opening, twice])
     for seed in SEEDS:
         written = write_requests(chain, cuts, seed)
@@ -129,7 +129,7 @@ async def event_after_new_one():
 
 async def test_the_event_after_another_was_made_is_the_new_one(event_after_new_one):
     chain, cuts, title = event_after_new_one
-    queries = [f'Who comes to "{title}"?', 'Please add "Picnic" to my calendar.', "Who comes to the event?"]
+    queries = [f'Who comes to "{title}"?', 'Please add "Picnic" to my calendar.', "Who comes to the appointment?"]
     assert find_faults(chain, cuts, queries) == [("wrong_referent", 2)]
     named = [*queries[:2], f'Who comes to "{title}"?']
     assert find_faults(chain, cuts, named) == []

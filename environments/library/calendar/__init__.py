@@ -131,9 +131,9 @@ class Calendar(Environment[CalendarState]):
         moved = event.model_copy(update={"starts_at": starts_at, "ends_at": ends_at})
         room = self.state.rooms.get(event.room_id or "")
         if room is not None and not self.state.is_room_free(room, moved):
-            raise ToolError(f"room {room.room_name} is taken at that time")
+            raise ToolError(f"the {room.room_name} room is taken at that time")
         if room is not None and starts_at > self.state.now + timedelta(days=ROOM_DAYS):
-            raise ToolError(f"room {room.room_name} can be booked at most {ROOM_DAYS} days ahead")
+            raise ToolError(f"the {room.room_name} room can be booked at most {ROOM_DAYS} days ahead")
         self.state.events[event_id] = moved
         return views.event_row(self.state, moved)
 
@@ -217,7 +217,7 @@ class Calendar(Environment[CalendarState]):
             raise ToolError(f"an event has at most {MAX_GUESTS} guests")
         room = self.state.rooms.get(event.room_id or "")
         if room is not None and len(guests) + 2 > room.seats:
-            raise ToolError(f"room {room.room_name} has only {room.seats} seats")
+            raise ToolError(f"the {room.room_name} room has only {room.seats} seats")
         guest_id = self.new_id("guest", "U{}")
         self.state.guests[guest_id] = Guest(
             guest_id=guest_id, event_id=event_id, contact_id=contact_id, answer="waiting"
@@ -251,7 +251,7 @@ class Calendar(Environment[CalendarState]):
             clash = self.state.clash(invitation.starts_at, invitation.ends_at)
             if clash is not None:
                 raise ToolError(
-                    f'"{clash.title}" takes place then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}'
+                    f'you already have "{clash.title}" then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}'
                 )
             calendar = next(c for c in self.state.calendars.values() if c.kind == "private")
             event = self._new_event(
@@ -302,7 +302,7 @@ class Calendar(Environment[CalendarState]):
         if self.state.calendars[event.calendar_id].kind != "work":
             raise ToolError("meeting rooms are for events of the work calendar only")
         if event.room_id is not None:
-            raise ToolError(f"the event already has room {self.state.rooms[event.room_id].room_name}")
+            raise ToolError(f"the event already has the {self.state.rooms[event.room_id].room_name} room")
         if event.ends_at - event.starts_at > timedelta(hours=ROOM_HOURS):
             raise ToolError(f"rooms can be booked for at most {ROOM_HOURS} hours")
         if event.starts_at > self.state.now + timedelta(days=ROOM_DAYS):
@@ -392,7 +392,7 @@ class Calendar(Environment[CalendarState]):
             raise ToolError("the event has already started or is over, so it stays as it is")
         if event.organiser_id is not None:
             organiser = self.state.contacts[event.organiser_id].full_name
-            raise ToolError(f"the organiser is {organiser}; an event can be changed only by its organiser")
+            raise ToolError(f"the organiser is {organiser}, so only they can change it")
         return event
 
     def _check_time(
@@ -411,7 +411,9 @@ class Calendar(Environment[CalendarState]):
             )
         clash = self.state.clash(starts_at, ends_at, but)
         if clash is not None:
-            raise ToolError(f'"{clash.title}" takes place then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}')
+            raise ToolError(
+                f'you already have "{clash.title}" then, from {clash.starts_at:%H:%M} to {clash.ends_at:%H:%M}'
+            )
 
     def _new_event(
         self, calendar: CalendarEntry, title: str, starts_at: datetime, ends_at: datetime, organiser_id: str | None

@@ -67,7 +67,7 @@ WORK_TITLES = (
     "Design workshop",
     "Interview",
     "Team retro",
-    "Contract talks",
+    "Contract review",
     "Product demo",
     "Training session",
     "Roadmap discussion",
@@ -89,7 +89,7 @@ WEEKENDS = ("Bike ride", "Garden day", "Climbing trip", "Trip to the lake", "Vis
 INVITED_TO = {
     "work": ("Strategy day", "Kick-off meeting", "Press briefing", "Feedback round", "Safety briefing", "Site visit"),
     "evening": ("Housewarming party", "Quiz night", "Board game evening", "Farewell drinks", "Barbecue", "Film night"),
-    "weekend": ("Garden lunch", "Museum visit", "Sunday walk", "Picnic", "Christening", "Boat trip"),
+    "weekend": ("Garden lunch", "Museum visit", "Forest walk", "Picnic", "Christening", "Boat trip"),
 }
 TASKS = (
     "Renew the passport",
@@ -114,7 +114,7 @@ EXAMPLE_TITLES = (
     "Guitar practice",
     "Visit to the spa",
     "Handover meeting",
-    "Running with friends",
+    "Run with friends",
     "Photo shoot",
 )
 EXAMPLE_TASKS = (
@@ -292,7 +292,9 @@ def _add_invitations(state: CalendarState, rng: random.Random, count: int) -> No
     for number in range(count):
         day = state.now.date() + timedelta(days=rng.randrange(2, 25))
         slots = WEEKEND_SLOTS if day.weekday() >= 5 else WORK_SLOTS + EVENING_SLOTS
+        taken = {invitation.starts_at for invitation in state.invitations.values()}
         starts = [datetime.combine(day, time(*slot)) for slot in slots]
+        starts = [start for start in starts if start not in taken] or starts
         free = [start for start in starts if state.clash(start, start + timedelta(minutes=90)) is None]
         starts_at = rng.choice(free if free and rng.random() < 0.8 else starts)
         invitation_id = _id(state, "invitation", "I{}", 0)

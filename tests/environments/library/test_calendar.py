@@ -54,10 +54,10 @@ def test_events_start_in_the_future_and_do_not_overlap(planner: Calendar) -> Non
     yesterday = str(planner.state.now.date() - DAY)
     assert "in the future" in reason(planner, "create_event", **given(planner, "private", day=yesterday))
     event = create(planner)
-    assert '"Handover" takes place then' in reason(planner, "create_event", **given(planner, "private", "10:30"))
+    assert 'you already have "Handover" then' in reason(planner, "create_event", **given(planner, "private", "10:30"))
     other = create(planner, "private", "11:00")
     move = {"event_id": other.event_id, "day": str(monday(planner)), "start_time": "10:15"}
-    assert '"Handover" takes place then' in reason(planner, "move_event", **move)
+    assert 'you already have "Handover" then' in reason(planner, "move_event", **move)
     assert planner.call("move_event", {**move, "event_id": event.event_id, "start_time": "09:30"}).ok
 
 
@@ -103,9 +103,7 @@ def test_invitations_need_free_time_and_an_early_answer(planner: Calendar) -> No
     planner.state.invitations.update({first.invitation_id: first, second.invitation_id: second})
     assert planner.call("answer_invitation", {"invitation_id": first.invitation_id, "reply": "accept"}).ok
     assert any(event.title == first.subject for event in planner.state.events.values())
-    assert "takes place then" in reason(
-        planner, "answer_invitation", invitation_id=second.invitation_id, reply="accept"
-    )
+    assert "then, from" in reason(planner, "answer_invitation", invitation_id=second.invitation_id, reply="accept")
     assert "already accepted" in reason(planner, "answer_invitation", invitation_id=first.invitation_id, reply="maybe")
     before, planner.state.now = planner.state.now, first.starts_at + MINUTE
     late = reason(planner, "answer_invitation", invitation_id=second.invitation_id, reply="decline")
@@ -137,7 +135,7 @@ def test_rooms_are_for_short_work_events_of_the_next_weeks(planner: Calendar) ->
     booked = planner.call("book_room", {"event_id": event, "seats": 2})
     seats = {room.room_name: room.seats for room in planner.state.rooms.values()}
     assert seats[booked.content["room_name"]] == min(seats.values())
-    assert "already has room" in reason(planner, "book_room", event_id=event, seats=2)
+    assert "already has the" in reason(planner, "book_room", event_id=event, seats=2)
 
 
 def test_a_room_is_given_to_one_event_at_a_time(planner: Calendar) -> None:
