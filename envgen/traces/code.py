@@ -210,7 +210,7 @@ def _render_tool(clone: Clone, program: ToolProgram, names: ToolNames, hints: Hi
     )
     lines = [
         f'    @tool(effect="{"write" if program.writes else "read"}"{", destructive=True" if program.deletes else ""})',
-        f"    def {names.tool}({', '.join(['self', *parameters])}) -> {_render_result_type(program, good)}:",
+        f"    def {names.tool}({', '.join(['self', *parameters])}) -> {_render_result_type(clone, program, good)}:",
         f'        """{description}',
     ]
     if described:
@@ -225,8 +225,15 @@ def _is_needed(name: str, required: Any, good: Sequence[Any]) -> bool:
     return name in required and all(name in call.arguments for call in good)
 
 
-def _render_result_type(program: ToolProgram, good: Sequence[Any]) -> str:
-    schema = infer_result_schema([call.result for call in good]) if good else {}
+def _render_result_type(clone: Clone, program: ToolProgram, good: Sequence[Any]) -> str:
+    """Return the hint of a result; records of one form have one schema, whichever tool shows them."""
+    forms = {frozenset(call.result) for call in good if isinstance(call.result, dict)}
+    alike = [
+        call.result
+        for _, _, call in clone.recording.calls
+        if isinstance(call.result, dict) and not call.failed and frozenset(call.result) in forms
+    ]
+    schema = infer_result_schema([*(call.result for call in good), *alike]) if good else {}
     schema = {} if program.result is None else schema
     if schema.get("type") == "object":
         loose = json.loads(json.dumps(schema))

@@ -163,6 +163,31 @@ class First(Expr):
 
 
 @dataclass(frozen=True)
+class Preferred(Expr):
+    """First value where a test holds and it is there, else the second one."""
+
+    test: Expr
+    first: Expr
+    second: Expr
+    cost = 2.0
+
+    def eval(self, scope: Scope) -> Any:
+        if holds(self.test, scope):
+            try:
+                return self.first.eval(scope)
+            except Absent:
+                pass
+        return self.second.eval(scope)
+
+    def render(self) -> str:
+        first, second = self.first.render(), self.second.render()
+        return f"_prefer(lambda: {self.test.render()}, lambda: {first}, lambda: {second})"
+
+    def children(self) -> Iterator[Expr]:
+        yield from (self.test, self.first, self.second)
+
+
+@dataclass(frozen=True)
 class Both(Expr):
     parts: tuple[Expr, ...]
     cost = 0.5

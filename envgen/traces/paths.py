@@ -24,7 +24,7 @@ from trajsmith.envgen.traces.expressions import (
     is_number,
     to_variable,
 )
-from trajsmith.envgen.traces.operations import Both
+from trajsmith.envgen.traces.operations import Both, First
 from trajsmith.envgen.traces.recordings import freeze
 from trajsmith.envgen.traces.tables import is_identifier
 
@@ -99,6 +99,7 @@ class PathFinder:
                     keys.append(outer)
             if len(keys) == len(parts) and any(isinstance(key, Get) for key in keys):
                 joined[f"{table}_of_{var}_row"] = Row(table, tuple(keys))
+        joined |= self._match_items(scopes, var)
         if not joined:
             return []
         bound = []
@@ -108,6 +109,22 @@ class PathFinder:
                 scope = scope.bind(name, None if value is NONE else value)
             bound.append((scope, joined))
         return bound
+
+    def _match_items(self, scopes: list[Scope], var: str) -> dict[str, Expr]:
+        """Return items of other lists with the same identifiers: the one that was there before."""
+        matches: dict[str, Expr] = {}
+        for name in dict.fromkeys(n for scope in scopes[:20] for n in scope.values if n.endswith("_row")):
+            rows = [value for s in scopes if isinstance(value := s.values.get(name), dict)]
+            fields = Counter(f for row in rows for f, v in row.items() if isinstance(v, list) and v)
+            for field in fields:
+                items = [item for row in rows for item in row.get(field) or () if isinstance(item, dict)]
+                for parts in self.keys.values():
+                    if items and all(part in item for item in items for part in parts):
+                        same = [Compare(Get(Var("each"), part), "==", Get(Var(var), part)) for part in parts]
+                        if all(try_value(Get(Var(var), part), s) is not NONE for s in scopes[:20] for part in parts):
+                            key = f"{to_variable(field)}_like_{var}_row"
+                            matches[key] = First(Get(Var(name), field), "each", Both(tuple(same)))
+        return matches
 
     def find_numbers(self, scopes: list[Scope]) -> list[tuple[Expr, list[float]]]:
         """Return expressions that give a number in every example, without repetitions."""

@@ -52,6 +52,16 @@ def _holds(test: Callable[[], Any]) -> bool:
         return False
 
 
+def _prefer(test: Callable[[], Any], first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+    """The first value where a test holds and it is there, else the second one."""
+    if _holds(test):
+        try:
+            return first()
+        except Missing:
+            pass
+    return second()
+
+
 def _first(items: Any, test: Callable[[Any], Any]) -> Any:
     """First item for which a test holds; None if there is none."""
     return next((item for item in items or [] if _holds(lambda item=item: test(item))), None)

@@ -24,7 +24,7 @@ from trajsmith.envgen.traces.expressions import (
     to_variable,
 )
 from trajsmith.envgen.traces.linear import fit_linear
-from trajsmith.envgen.traces.operations import Arithmetic, Fresh, Linear, SetAt, Text
+from trajsmith.envgen.traces.operations import Arithmetic, Fresh, Linear, Preferred, SetAt, Text
 from trajsmith.envgen.traces.paths import (
     NONE,
     Frozen,
@@ -74,7 +74,7 @@ class Search(PathFinder):
                 best = solution
             if best is not None and best.share >= ACCEPTED:
                 break
-        if best is not None and 0.3 <= best.share < ACCEPTED and depth < 2:
+        if best is not None and 0.3 <= best.share < 1 and (depth < 2 or not isinstance(values[0], dict | list)):
             best = self._split(best, few, few_values, targets, name, depth) or best
         if best is None or not few or step == 1:
             return best
@@ -187,24 +187,25 @@ class Search(PathFinder):
         longer = [(p, more) for p, more in added if more]
         if not longer:
             return None
+        best: Solution | None = None
         if all(len(more) == 1 for _, more in longer):
             item = self.explain([scopes[p] for p, _ in longer], [more[0] for _, more in longer], "", depth + 1)
-            if item is None:
-                return None
-            whole: Expr = Concat(base, ListOf((item.expr,)))
-            equal = [p for p, more in added if not more]
-            if equal:
+            if item is not None:
+                whole: Expr = Concat(base, ListOf((item.expr,)))
+                equal = [p for p, more in added if not more]
                 test = self._find_switch(item.expr, [scopes[p] for p, _ in longer], [scopes[p] for p in equal])
-                if test is not None:
-                    whole = If(test, whole, base)
-        else:
-            more_found = self._map_list(
+                whole = If(test, whole, base) if equal and test is not None else whole
+                best = Solution(whole, measure(whole, scopes, targets))
+        if best is None or best.share < ACCEPTED:
+            mapped = self._map_list(
                 [scopes[p] for p, _ in longer], [m for _, m in longer], [freeze(m) for _, m in longer], depth
             )
-            if more_found is None:
-                return None
-            whole = Concat(base, more_found.expr)
-        return Solution(whole, measure(whole, scopes, targets))
+            if mapped is not None:
+                whole = Concat(base, mapped.expr)
+                share = measure(whole, scopes, targets)
+                if best is None or share > best.share:
+                    best = Solution(whole, share)
+        return best
 
     def _find_switch(self, item: Expr, yes: list[Scope], no: list[Scope]) -> Expr | None:
         """Return a test that tells when an item is added: one of its numbers is not zero, or a predicate."""
@@ -346,6 +347,14 @@ class Search(PathFinder):
         other = self.explain([scopes[p] for p in rest], [values[p] for p in rest], name, depth + 1)
         if other is None or other.share < ACCEPTED:
             return None
+        shown = [evaluate(other.expr, s) for s in scopes]
+        harmed = [s for s, v, t in zip(scopes, shown, targets, strict=True) if v not in (t, NONE)]
+        preferred = self.find_test([scopes[p] for p in rest], harmed) if harmed else Const(True)
+        if preferred is not None:
+            expr: Expr = Preferred(preferred, other.expr, best.expr)
+            better = Solution(expr, measure(expr, scopes, targets))
+            if better.share > best.share:
+                return better
         test = self.find_test([scopes[p] for p, hit in enumerate(hits) if hit], [scopes[p] for p in rest])
         if test is None:
             return None
