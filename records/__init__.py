@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from trajsmith.records.record import FrozenModel, Record, check_order, format_first_error, read_stored
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
     from trajsmith.records.rubric import Criterion, CriterionOutcome, LeftOut, Topic
-    from trajsmith.records.secrets import find_secret, known_secrets, redact_secrets
+    from trajsmith.records.secrets import find_secret, known_secrets, redact_key_shapes, redact_secrets
     from trajsmith.records.solution import ProgramSolution, TaskSource
     from trajsmith.records.storage import ensure_writable, open_whole_file, storage_boundary, write_whole_file
     from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
@@ -166,7 +166,7 @@ _NAMES = {
     "paths": "SourcePath SourceReference",
     "record": "FrozenModel Record check_order format_first_error read_stored",
     "registry": "PluginSource Registry list_program_plugins",
-    "secrets": "find_secret known_secrets redact_secrets",
+    "secrets": "find_secret known_secrets redact_key_shapes redact_secrets",
     "rubric": "Criterion CriterionOutcome LeftOut Topic",
     "solution": "ProgramSolution TaskSource",
     "storage": "ensure_writable open_whole_file storage_boundary write_whole_file",
@@ -329,6 +329,7 @@ __all__ = [
     "read_stored",
     "read_view",
     "read_whole_records",
+    "redact_key_shapes",
     "redact_secrets",
     "reduce_gc_frequency",
     "refuse_link",

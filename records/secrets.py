@@ -39,6 +39,11 @@ def find_secret(text: str, known: dict[str, str]) -> str | None:
     return f"what looks like a key ({match[0][:4]}…)" if match else None
 
 
+def redact_key_shapes(text: str) -> str:
+    """Replace what looks like a key of a well-known service, a JSON web token or a private key."""
+    return SHAPES.sub(PLACEHOLDER, text)
+
+
 def redact_secrets(text: str, values: tuple[str, ...]) -> str:
     """Replace secret values in a text."""
     pattern = _pattern(values)

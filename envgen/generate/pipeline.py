@@ -78,7 +78,7 @@ def generate_environment(
         blueprint = _rename_blueprint(blueprint, name)
     blueprint = rename_colliding_classes(blueprint)
     work = out / "work" / blueprint.name
-    _refuse_foreign_directory(out / blueprint.name)
+    refuse_foreign_directory(out / blueprint.name)
     texts = [
         render_environment_code(blueprint),
         render_test_code(blueprint, f"{blueprint.name}.py"),
@@ -106,7 +106,7 @@ def _set_user_tools(blueprint: Blueprint, user_tools: Sequence[str] | None) -> B
     return blueprint.model_copy(update={"operations": operations})
 
 
-def _refuse_foreign_directory(directory: Path) -> None:
+def refuse_foreign_directory(directory: Path) -> None:
     """Refuse to replace a directory that no run of this made."""
     if directory.exists() and not (directory / "made.json").is_file():
         raise InputError(f"{directory} exists and is no generated environment: choose another --out or --name")
@@ -173,7 +173,7 @@ def _examine(work: Path, blueprint: Blueprint, plan: CheckPlan) -> str:
 def _settle_result(
     out: Path, work: Path, blueprint: Blueprint, report: EnvironmentReport, tests: str, seconds: float
 ) -> GenerationResult:
-    reasons = _find_rejection_reasons(report, tests)
+    reasons = find_rejection_reasons(report, tests)
     accepted_directory, rejected = out / blueprint.name, out / "rejected" / blueprint.name
     directory = rejected if reasons else accepted_directory
     for old in (accepted_directory, rejected):
@@ -190,8 +190,8 @@ def _settle_result(
     return result
 
 
-def _find_rejection_reasons(report: EnvironmentReport, tests: str) -> tuple[str, ...]:
-    """Why an environment is not accepted; empty if it is."""
+def find_rejection_reasons(report: EnvironmentReport, tests: str) -> tuple[str, ...]:
+    """Return why an environment is not accepted; empty if it is."""
     reasons = []
     score = report.score or 0.0
     if score < ACCEPTANCE_SCORE:

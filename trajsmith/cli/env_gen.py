@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from trajsmith.envgen.generate.tool_lists import ToolList
 
 SHOWN = 8
-SOURCES = "--from-openapi, --from-mcp, --from-tables, --from-domain, --from-tasks, --from-documents, --from-plan"
+SOURCES = (
+    "--from-openapi, --from-mcp, --from-tables, --from-traces, --from-domain, --from-tasks, "
+    "--from-documents, --from-plan"
+)
 
 
 def gen(
@@ -34,6 +37,10 @@ def gen(
     from_tables: Annotated[
         Path | None,
         typer.Option("--from-tables", help="CSV, JSON, JSON Lines or SQLite: a file, or a directory of them."),
+    ] = None,
+    from_traces: Annotated[
+        list[Path] | None,
+        typer.Option("--from-traces", help="Recorded calls: a format of `trajsmith import`, spans, HAR. Repeatable."),
     ] = None,
     from_domain: Annotated[
         str | None,
@@ -80,33 +87,28 @@ def gen(
 ) -> None:
     """Make environments from a source and keep those that pass their tests and the environment checks (0.9 or more).
 
-    Without a model from an OpenAPI document, a tool list or tables, into --out. With models from a domain's name,
-    requests, documents or a plan, into the run directory of --config: built, tested, examined, mended and judged.
+    Without a model from an OpenAPI document, a tool list, tables or recorded calls, into --out. With models from a
+    domain's name, requests, documents or a plan, into the run directory of --config: built, tested, examined,
+    mended and judged.
 
     Exit code 1 if all is rejected: the reasons are shown and kept. A killed run goes on where it was.
     """
     themes = [option for option in (from_domain, from_tasks, from_documents, from_plan) if option is not None]
+    sources = [bool(option) for option in (from_openapi, from_mcp, from_tables, from_traces)]
     if themes or config is not None or run is not None:
         from trajsmith.cli.env_gen_models import gen_by_models
 
-        if from_openapi or from_mcp or from_tables or len(themes) > 1:
-            raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last four")
-        if out is not None or name is not None:
-            raise InputError("--out and --name go without a model: with models, --run names the folder")
-        if user_tools:
-            raise InputError("--user-tool goes without a model: models say themselves which tools are the user's")
+        _refuse_options_without_model(any(sources) or len(themes) > 1, out is not None or name is not None, user_tools)
         gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run, from_plan)
         return
-    if dry_run or overrides:
-        raise InputError("--dry-run and --set go with models")
-    if sum(bool(option) for option in (from_openapi, from_mcp, from_tables)) != 1:
-        raise InputError(f"give exactly one of {SOURCES}")
-    if out is None:
-        raise InputError("give --out, the directory that the environment's folder is made in")
+    out = _check_options_without_model(bool(dry_run or overrides), sum(sources), out)
     if count is not None:
         if not from_mcp or name or user_tools:
             raise InputError("--count goes with --from-mcp only, and without --name and --user-tool")
         _generate_many(from_mcp, out, count, seed, workers, avoid or [])
+        return
+    if from_traces:
+        _generate_clone(from_traces, out, name, seed, user_tools)
         return
     if from_mcp and len(from_mcp) > 1:
         raise InputError("several tool lists go with --count")
@@ -117,6 +119,61 @@ def gen(
     _print_result(result)
     if not result.accepted:
         raise RunError(f"{result.name} is rejected: {result.reasons[0]} (kept in {result.directory})")
+
+
+def _refuse_options_without_model(several: bool, placed: bool, user_tools: list[str] | None) -> None:
+    """Refuse what does not go with models."""
+    if several:
+        raise InputError(f"give exactly one of {SOURCES}; --config and --run go with the last four")
+    if placed:
+        raise InputError("--out and --name go without a model: with models, --run names the folder")
+    if user_tools:
+        raise InputError("--user-tool goes without a model: models say themselves which tools are the user's")
+
+
+def _check_options_without_model(modelled: bool, sources: int, out_dir: Path | None) -> Path:
+    """Refuse what goes with models only; return the directory."""
+    if modelled:
+        raise InputError("--dry-run and --set go with models")
+    if sources != 1:
+        raise InputError(f"give exactly one of {SOURCES}")
+    if out_dir is None:
+        raise InputError("give --out, the directory that the environment's folder is made in")
+    return out_dir
+
+
+def _generate_clone(
+    files: list[Path], out_dir: Path, name: str | None, seed: int, user_tools: list[str] | None
+) -> None:
+    """Make a clone of recordings, and say how sure each of its tools is."""
+    from trajsmith.envgen.traces import describe_tool, generate_clone
+
+    if user_tools:
+        raise InputError("--user-tool goes without --from-traces: recordings say who calls")
+    result = generate_clone(files, out_dir, name, seed)
+    report = result.report
+    score = "no score" if result.score is None else f"{result.score:.2f}"
+    verdict = "accepted" if result.accepted else "rejected"
+    out.print(f"{result.name}: {verdict}, environment checker {score}, tests: {result.tests}", markup=False)
+    print_line(
+        f"{report.equal} of {report.calls} recorded calls of {report.dialogues} dialogues give the recorded result "
+        f"({report.supplied} of them show the rows that their dialogue starts from), {result.seconds} s"
+    )
+    for table in report.tables:
+        print_line(f"table {table.table}: {table.rows} rows, {table.contradictions} contradictions")
+    for tool in report.tools:
+        print_line(describe_tool(tool))
+    for where, reason in report.left_out[:SHOWN]:
+        print_line(f"left out: {where}: {reason}")
+    if len(report.left_out) > SHOWN:
+        print_line(f"{len(report.left_out) - SHOWN} more are listed in {result.directory / 'blueprint.json'}")
+    if result.failed_tasks:
+        print_line(f"{result.failed_tasks} dialogues failed: {result.directory / 'failed_tasks.jsonl'}")
+    for reason in result.reasons:
+        print_line(f"reason: {reason}")
+    if not result.accepted:
+        raise RunError(f"{result.name} is rejected: {result.reasons[0]} (kept in {result.directory})")
+    print_line(f"use it: - python: {result.directory / (result.name + '.py')}")
 
 
 def _generate_many(files: list[str], out_dir: Path, count: int, seed: int, workers: int, avoid: list[str]) -> None:

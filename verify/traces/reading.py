@@ -8,15 +8,15 @@ from typing import Any
 import orjson
 
 from trajsmith.records import InputError, JsonObject, RecordDropped, TraceDialogue, to_one_line
-from trajsmith.verify.traces import atif, bfcl, hub_traces, openai, sharegpt, tau2, taubench
+from trajsmith.verify.traces import atif, bfcl, hub_traces, openai, otel, responses, sharegpt, tau2, taubench
 
 FORMATS: dict[str, ModuleType] = {
-    module.NAME: module for module in (tau2, taubench, atif, hub_traces, openai, sharegpt, bfcl)
+    module.NAME: module for module in (tau2, taubench, atif, hub_traces, otel, responses, openai, sharegpt, bfcl)
 }
 
 
 def read_dialogues(
-    path: Path, name: str = "auto", tasks: Path | None = None
+    path: Path, name: str = "auto", tasks: Path | None = None, needs_user: bool = True
 ) -> Iterator[tuple[str, TraceDialogue | RecordDropped]]:
     """All dialogues of a file, by a name for each that is the same every time.
 
@@ -24,15 +24,16 @@ def read_dialogues(
         path: JSON or JSON Lines.
         name: One of `FORMATS`, or "auto".
         tasks: File with what the results leave out, joined by id (BFCL: the questions).
+        needs_user: Drop dialogues in which no user speaks.
 
     Raises:
         InputError: The file cannot be read, or is in none of the formats.
     """
-    documents = _load_documents(path)
+    documents = load_documents(path)
     module = _find_format(path, documents, name)
     extra = _index_by_id(tasks) if tasks is not None else {}
-    if module is hub_traces and not isinstance(documents[0], list):
-        documents = [documents]  # the lines of one session belong together
+    if module in (hub_traces, otel) and not isinstance(documents[0], list):
+        documents = [documents]  # the lines of one session, or the spans of one conversation, belong together
     number = 0
     for document in documents:
         if isinstance(document, RecordDropped):
@@ -43,7 +44,7 @@ def read_dialogues(
             if isinstance(value, RecordDropped):
                 yield f"{path.name}#{number}", value
             else:
-                yield f"{path.name}#{number}", _read(module, value, path.name, number, extra)
+                yield f"{path.name}#{number}", _read(module, value, path.name, number, extra, needs_user)
             number += 1
 
 
@@ -59,7 +60,7 @@ def _split(module: ModuleType, document: Any) -> Iterator[Any]:
 
 
 def _read(
-    module: ModuleType, value: Any, file: str, number: int, extra: dict[str, JsonObject]
+    module: ModuleType, value: Any, file: str, number: int, extra: dict[str, JsonObject], needs_user: bool
 ) -> TraceDialogue | RecordDropped:
     if extra and isinstance(value, dict):
         value = {**extra.get(str(value.get("id")), {}), **value}
@@ -69,12 +70,12 @@ def _read(
         return drop
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return RecordDropped("unreadable", f"{type(error).__name__}: {error}")
-    if not any(message.role == "user" for message in dialogue.messages):
+    if needs_user and not any(message.role == "user" for message in dialogue.messages):
         return RecordDropped("no_user_message", "")
     return dialogue
 
 
-def _load_documents(path: Path) -> list[Any]:
+def load_documents(path: Path) -> list[Any]:
     """The JSON values of a file: one of a JSON file, one a line of JSON Lines; broken lines as drops."""
     try:
         data = path.read_bytes()
@@ -111,7 +112,7 @@ def _find_format(path: Path, documents: list[Any], name: str) -> ModuleType:
 
 def _index_by_id(path: Path) -> dict[str, JsonObject]:
     rows = [
-        row for document in _load_documents(path) for row in (document if isinstance(document, list) else [document])
+        row for document in load_documents(path) for row in (document if isinstance(document, list) else [document])
     ]
     rows_by_id = {str(row["id"]): row for row in rows if isinstance(row, dict) and "id" in row}
     if not rows_by_id:
