@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+import yaml
 from samples import ENVIRONMENTS, make_item, make_items, make_spec
 
 from trajsmith.export import FORMATS, FormatSettings, MultiFormatWriter, SplitSettings
@@ -13,6 +14,7 @@ from trajsmith.export.history import apply_window
 from trajsmith.export.splits import SPLITS
 from trajsmith.records import FunctionCall, InputError, Message, RecordDropped, RunError, Task, ToolCall
 from trajsmith.records.tool import ToolSpec
+from trajsmith.train_grpo import MESSAGE_USER
 
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
 STATES = {"s0": {"orders": {"W1": {"total": 1.84, "größe": None, "lines": []}}}}
@@ -362,12 +364,18 @@ def test_verl_rl_rows_have_the_documented_shape(tmp_path):
     tasks = {item[0].id: item[0] for item in make_items(12)}
     for row in load(tmp_path / "verl_rl", tmp_path / "c")["train"]:
         extra = row["extra_info"]
-        assert row.keys() == {"data_source", "prompt", "ability", "reward_model", "extra_info"}
+        assert row.keys() == {"data_source", "agent_name", "prompt", "ability", "reward_model", "extra_info"}
         assert Task.from_line(row["reward_model"]["ground_truth"]) == tasks[extra["task_id"]]
         assert row["reward_model"]["style"] == "rule"
         assert json.loads(extra["state"]) == STATES["s0"]
         assert all(message.keys() == {"role", "content"} for message in row["prompt"])
         assert (extra["split"], extra["environment"]) == ("train", row["data_source"])
+        assert row["agent_name"] == "trajsmith"
+    for file in ("agent_loop.yaml", "tools.yaml"):
+        settings = yaml.safe_load((tmp_path / "verl_rl" / file).read_text("utf-8"))
+        assert "trajsmith.pipeline.verl_agent." in json.dumps(settings)
+    (tool,) = settings["tools"]
+    assert tool["tool_schema"]["function"]["description"] == MESSAGE_USER.description
 
 
 @pytest.mark.parametrize("name", PARQUET)

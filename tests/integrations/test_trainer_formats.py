@@ -1,5 +1,7 @@
 """Rows for verl and LLaMA-Factory, loaded by their own dataset classes: the loss is on what the agent wrote."""
 
+import json
+
 import orjson
 import pytest
 from other_side import run_script
@@ -50,6 +52,34 @@ def test_verl_loads_rows(run, tmp_path, checked):
     )
     assert len(tasks) == len(known)
     checked("verl", about["version"], "RLHFDataset", right, len(tasks))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("way", ["text", "tool"])
+def test_verl_agent_loop_gets_the_verdicts(run, transcripts, tmp_path, checked, way):
+    """By its worker, that loads our agent loop and tools by their files, and by its reward manager."""
+    export_dataset(load_run(run.path), out=tmp_path / "rows", format="verl_rl")
+    chosen = transcripts if way == "text" else transcripts[:5]
+    (tmp_path / "transcripts.jsonl").write_bytes(b"\n".join(orjson.dumps(transcript) for transcript in chosen))
+    arguments = (tmp_path / "rows", tmp_path / "transcripts.jsonl", run.path, way)
+    *results, about = run_script("verl", "loop_verl.py", *arguments)
+    assert len(results) == len(chosen) and {True, False} == {transcript["accepted"] for transcript in chosen}
+    scores = {"reward": 0, "again": 0}
+    for result, transcript in zip(results, chosen, strict=True):
+        for key in scores:
+            scores[key] += result[key] == float(transcript["accepted"])
+        made = result["transcript"]
+        assert made[: len(transcript["lines"])] == transcript["lines"][: len(made)]
+        calls = [json.dumps({"name": line["tool"], "arguments": line["arguments"]}) for line in made]
+        texts = [line["arguments"].get("text") for line in made]
+        spoken = [line["tool"] == "message_user" and way == "text" for line in made]
+        for call, text, is_text in zip(calls, texts, spoken, strict=True):
+            assert (text if is_text else call) in result["learnt"]
+        heard = [message["content"] for message in transcript["messages"] if message["role"] == "user"]
+        assert all(text not in result["learnt"] for text in heard[1:] if way == "text" and len(text) > 20)
+    name = "agent loop" if way == "text" else "agent loop, user by tools.yaml"
+    checked("verl", about["version"], f"AgentLoopWorker, {name}", scores["reward"], len(chosen))
+    checked("verl", about["version"], "NaiveRewardManager, compute_score", scores["again"], len(chosen))
 
 
 @pytest.mark.timeout(600)
