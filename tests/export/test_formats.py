@@ -2,7 +2,7 @@
 
 import json
 import re
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -206,6 +206,43 @@ def test_openai_lines_pass_the_services_own_types(tmp_path):
             tool_type.validate_python(tool, strict=True)
         assert line["tools"] == tools_of(trajectory)
         assert line.keys() == {"messages", "tools"}
+
+
+def test_rows_for_reinforcement_fine_tuning_end_with_the_user_and_their_grader_accepts_the_calls(tmp_path):
+    chat = pytest.importorskip("openai.types.chat", reason="openai is missing: pip install openai")
+    from openai.types.fine_tuning import ReinforcementMethod
+    from pydantic import TypeAdapter
+
+    write(tmp_path, "openai_rft")
+    grader = json.loads((tmp_path / "openai_rft" / "grader.json").read_text("utf-8"))
+    method = ReinforcementMethod.model_validate({"grader": grader})
+    scope: dict = {}
+    exec(compile(method.grader.source, "grader", "exec"), scope)
+    rows = lines(tmp_path / "openai_rft" / "data" / "train.jsonl")
+    wanted = [
+        [call.function.model_dump() for call in message.tool_calls]
+        for trajectory in trajectories().values()
+        for before, message in pairwise(trajectory.messages)
+        if message.tool_calls and before.role == "user"
+    ]
+    assert [[json.loads(call["arguments"]) for call in row["expected_calls"]] for row in rows] == [
+        [call["arguments"] for call in calls] for calls in wanted
+    ]
+    for row, calls in zip(rows, wanted, strict=True):
+        for message in row["messages"]:
+            TypeAdapter(chat.ChatCompletionMessageParam).validate_python(message, strict=True)
+        assert row["messages"][-1]["role"] == "user" and "system" not in {
+            message["role"] for message in row["messages"]
+        }
+        made = [
+            {"type": "function", "function": {**call, "arguments": json.dumps(call["arguments"])}} for call in calls
+        ]
+        other = {"type": "function", "function": {"name": "other", "arguments": "{}"}}
+        broken = {"type": "function", "function": {"name": calls[0]["name"], "arguments": "{"}}
+        grades = [
+            scope["grade"]({"output_tools": one}, row) for one in (made, [*made, other], made[1:], [broken], None)
+        ]
+        assert grades == [1, 0, 0, 0, 0]
 
 
 def from_wire(message: dict, record: Message) -> Message:
