@@ -41,7 +41,7 @@ durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew h
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: $(addprefix .integrations/.,atif datasets harbor in_toto inspect llamafactory nemo_gym openenv verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif axolotl datasets harbor in_toto inspect llamafactory nemo_gym openenv unsloth verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -201,9 +201,11 @@ $(addprefix .integrations/.,atif datasets harbor in_toto inspect nemo_gym openen
 # modules for CUDA cannot be loaded without it.
 .integrations/.verl: NEEDS := verl==0.9.1 tensordict pyvers cachetools omegaconf hydra-core codetiming antlr4-python3-runtime==4.9.3 transformers==4.57.* "huggingface-hub<1" "tokenizers>=0.22,<0.23" datasets==4.4.* "dill<0.4.1" httpx
 .integrations/.llamafactory: NEEDS := llamafactory==0.9.5 torchaudio omegaconf antlr4-python3-runtime==4.9.3 transformers==5.6.0 "huggingface-hub>=1.31,<2" "tokenizers>=0.22,<0.23" datasets==4.0.0 "dill<0.3.9" "multiprocess<0.70.17" "fsspec<=2025.3.0" peft==0.20.0 trl==0.24.0 httpx httpcore
-.integrations/.verl .integrations/.llamafactory: .integrations/.%: $(STAMPS)/train
+.integrations/.unsloth: NEEDS := unsloth==2026.10.9 unsloth_zoo==2026.10.9 transformers==5.17.0 trl==1.15.0 datasets==4.3.0 "huggingface-hub<2" "tokenizers>=0.22,<0.24" "dill<0.4.1" "multiprocess<0.70.17" "fsspec<=2025.9.0" httpx httpcore
+.integrations/.axolotl: NEEDS := axolotl==0.19.0 axolotl-contribs-lgpl==0.0.7 axolotl-contribs-mit==0.0.6 transformers==5.16.1 huggingface-hub==1.17.0 tokenizers==0.23.1 datasets==4.8.4 trl==1.9.0 peft==0.20.0 accelerate==1.13.0 pydantic==2.12.5 pydantic-core==2.41.5 optimum==1.16.2 posthog distro addict art colorama fire termcolor numba llvmlite python-dotenv httpx httpcore
+.integrations/.axolotl .integrations/.verl .integrations/.llamafactory .integrations/.unsloth: .integrations/.%: $(STAMPS)/train | $(UV)
 	$(PYTHON) -m venv .integrations/$*
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(NEEDS)
+	$(UV) pip install --quiet --no-deps --python .integrations/$*/bin/python $(NEEDS)
 	rm -f .integrations/$*/lib/python3*/site-packages/torchaudio/lib/*.so
 	$(BIN)/python -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])' > .integrations/$*/trainers.pth
 	mv .integrations/$*/trainers.pth .integrations/$*/lib/python3*/site-packages/

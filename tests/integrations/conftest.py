@@ -79,7 +79,7 @@ def verifiers_site(run, tmp_path_factory):
 
     write_task_package(run, "verifiers", folder / "package")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / "site"]
-    subprocess.run([*map(str, pip), str(folder / "package")], check=True, timeout=120)
+    subprocess.run([*map(str, pip), str(folder / "package")], check=True, timeout=600)
     return folder / "site"
 
 

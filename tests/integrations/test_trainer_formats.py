@@ -1,4 +1,4 @@
-"""Rows for verl and LLaMA-Factory, loaded by their own dataset classes: the loss is on what the agent wrote."""
+"""Rows for verl, LLaMA-Factory, unsloth and axolotl, loaded by their own classes: what the agent wrote is learnt."""
 
 import json
 
@@ -88,3 +88,26 @@ def test_llama_factory_loads_rows(run, tmp_path, checked):
     entries = orjson.loads((tmp_path / "rows" / "dataset_info.json").read_bytes())
     *rows, about = run_script("llamafactory", "read_llamafactory.py", tmp_path / "rows", *entries)
     checked("LLaMA-Factory", about["version"], "get_dataset, template qwen3", match(rows, run), len(rows))
+
+
+@pytest.mark.timeout(900)
+def test_unsloth_trains_on_rows(run, tmp_path, checked):
+    """Two steps on a CPU with random weights; its own mask leaves the agent's texts and calls in the loss."""
+    export_dataset(load_run(run.path), out=tmp_path / "rows", format="json_text")
+    *rows, about = run_script("unsloth", "read_unsloth.py", tmp_path / "rows")
+    checked("unsloth", about["version"], "train_on_responses_only of SFTTrainer", match(rows, run), len(rows))
+    results = [
+        message.content
+        for judged in iter_accepted(run)
+        for message in judged.trajectory.messages
+        if message.role == "tool"
+    ]
+    long = {text for text in results if len(text) > 40}
+    assert long and not [text for text in long if any(text in row["learnt"] for row in rows)]
+    checked("unsloth", about["version"], "steps on a CPU", about["steps"], 2)
+
+
+@pytest.mark.timeout(600)
+def test_axolotl_loads_rows(run, checked):
+    *rows, about = run_script("axolotl", "read_axolotl.py", run.path / "dataset")
+    checked("axolotl", about["version"], "load_cfg, load_datasets, chat_template", match(rows, run), len(rows))
