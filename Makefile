@@ -41,7 +41,7 @@ durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew h
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: $(addprefix .integrations/.,atif datasets harbor in_toto inspect llamafactory nemo_gym openenv verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif axolotl datasets harbor in_toto inspect llamafactory nemo_gym openenv unsloth verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -139,11 +139,7 @@ $(UV):
 	.audit/bin/python -m pip install --quiet --disable-pip-version-check uv
 
 resolve: $(UV)  ## Resolve our dependencies, lowest and newest, alone and beside frameworks whose own needs go together
-	for version in 3.11 3.12 3.13; do for way in lowest-direct highest; do \
-		$(UV) pip compile --quiet --resolution $$way --python-version $$version pyproject.toml > /dev/null || exit 1; done; done
-	for beside in "verifiers==0.4.* inspect-ai==0.3.285" "openenv==0.10.* nemo-gym==0.4.* inspect-ai==0.3.285" "harbor>=0.24"; do \
-		printf '%s\n' $$beside | $(UV) pip compile --quiet --python-version 3.12 pyproject.toml - > /dev/null || exit 1; \
-		echo "resolves beside $$beside"; done
+	$(PYTHON) .ci/resolve.py $(UV)
 
 test-lowest: $(UV)  ## Install the lowest versions that pyproject.toml allows, with mcp that can serve, and run the tests that need no extras
 	$(PYTHON) -m venv .integrations/lowest
@@ -184,48 +180,35 @@ $(STAMPS)/train: $(STAMPS)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,train]"
 	@mkdir -p $(STAMPS) && touch $@
 
-# trajsmith and the other side in one environment, as pip resolves both: OpenEnv 0.10 and NeMo Gym 0.4 bring mcp 1.x, verifiers 0.4 and
-# NeMo Gym openai 2. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do.
-.integrations/.openenv: NEEDS := openenv==0.10.*
-.integrations/.verifiers: NEEDS := verifiers==0.4.* uv
-.integrations/.inspect: NEEDS := inspect-ai==0.3.285
-.integrations/.nemo_gym: NEEDS := nemo-gym==0.4.* uv
-.integrations/.nemo_gym: PYTHON := $(PYTHON312)
-.integrations/.openenv .integrations/.verifiers .integrations/.inspect .integrations/.nemo_gym: .integrations/.%: pyproject.toml
-	$(PYTHON) -m venv .integrations/$*
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(NEEDS) -e .
-	@touch $@
-
-.integrations/.atif:
-	$(PYTHON) -m venv .integrations/atif
-	.integrations/atif/bin/python -m pip install --quiet --disable-pip-version-check atif==1.8.*
-	@touch $@
-
-.integrations/.datasets:  ## The oldest that ms-swift 4.6 takes; unsloth's studio pins 4.3
-	$(PYTHON) -m venv .integrations/datasets
-	.integrations/datasets/bin/python -m pip install --quiet --disable-pip-version-check datasets==4.0.*
-	@touch $@
-
-.integrations/.in_toto:
-	$(PYTHON) -m venv .integrations/in_toto
-	.integrations/in_toto/bin/python -m pip install --quiet --disable-pip-version-check "securesystemslib[crypto]==1.6.*" in-toto-attestation==0.9.*
+# trajsmith and the other side in one environment, as both resolve: OpenEnv 0.10 and NeMo Gym 0.4 bring mcp 1.x, verifiers 0.4 and
+# NeMo Gym openai 2. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do. uv takes seconds where pip takes minutes.
+.integrations/.openenv: NEEDS := "openenv==0.10.*" -e .
+.integrations/.verifiers: NEEDS := "verifiers==0.4.*" uv -e .
+.integrations/.inspect: NEEDS := inspect-ai==0.3.285 -e .
+.integrations/.nemo_gym: NEEDS := "nemo-gym==0.4.*" uv -e .
+.integrations/.atif: NEEDS := "atif==1.8.*"
+.integrations/.datasets: NEEDS := "datasets==4.0.*"  # the oldest that ms-swift 4.6 takes; unsloth's studio pins 4.3
+.integrations/.in_toto: NEEDS := "securesystemslib[crypto]==1.6.*" "in-toto-attestation==0.9.*"
+.integrations/.harbor: NEEDS := "harbor>=0.24,<0.26"
+.integrations/.nemo_gym .integrations/.harbor: PYTHON := $(PYTHON312)
+.integrations/.openenv .integrations/.verifiers .integrations/.inspect .integrations/.nemo_gym: pyproject.toml
+$(addprefix .integrations/.,atif datasets harbor in_toto inspect nemo_gym openenv verifiers): .integrations/.%: | $(UV)
+	$(PYTHON) -m venv --clear .integrations/$*
+	$(UV) pip install --quiet --python .integrations/$*/bin/python $(NEEDS)
 	@touch $@
 
 # Trainers stand on the torch of the train extra, with the versions that they pin beside it. LLaMA-Factory imports torchaudio, whose
 # modules for CUDA cannot be loaded without it.
-.integrations/.verl: NEEDS := verl==0.9.1 tensordict pyvers omegaconf hydra-core codetiming antlr4-python3-runtime==4.9.3 transformers==4.57.* "huggingface-hub<1" "tokenizers>=0.22,<0.23" datasets==4.4.* "dill<0.4.1" httpx
+.integrations/.verl: NEEDS := verl==0.9.1 tensordict pyvers cachetools omegaconf hydra-core codetiming antlr4-python3-runtime==4.9.3 transformers==4.57.* "huggingface-hub<1" "tokenizers>=0.22,<0.23" datasets==4.4.* "dill<0.4.1" httpx
 .integrations/.llamafactory: NEEDS := llamafactory==0.9.5 torchaudio omegaconf antlr4-python3-runtime==4.9.3 transformers==5.6.0 "huggingface-hub>=1.31,<2" "tokenizers>=0.22,<0.23" datasets==4.0.0 "dill<0.3.9" "multiprocess<0.70.17" "fsspec<=2025.3.0" peft==0.20.0 trl==0.24.0 httpx httpcore
-.integrations/.verl .integrations/.llamafactory: .integrations/.%: $(STAMPS)/train
+.integrations/.unsloth: NEEDS := unsloth==2026.10.9 unsloth_zoo==2026.10.9 transformers==5.17.0 trl==1.15.0 datasets==4.3.0 "huggingface-hub<2" "tokenizers>=0.22,<0.24" "dill<0.4.1" "multiprocess<0.70.17" "fsspec<=2025.9.0" httpx httpcore
+.integrations/.axolotl: NEEDS := axolotl==0.19.0 axolotl-contribs-lgpl==0.0.7 axolotl-contribs-mit==0.0.6 transformers==5.16.1 huggingface-hub==1.17.0 tokenizers==0.23.1 datasets==4.8.4 trl==1.9.0 peft==0.20.0 accelerate==1.13.0 pydantic==2.12.5 pydantic-core==2.41.5 optimum==1.16.2 posthog distro addict art colorama fire termcolor numba llvmlite python-dotenv httpx httpcore
+.integrations/.axolotl .integrations/.verl .integrations/.llamafactory .integrations/.unsloth: .integrations/.%: $(STAMPS)/train | $(UV)
 	$(PYTHON) -m venv .integrations/$*
-	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(NEEDS)
+	$(UV) pip install --quiet --no-deps --python .integrations/$*/bin/python $(NEEDS)
 	rm -f .integrations/$*/lib/python3*/site-packages/torchaudio/lib/*.so
 	$(BIN)/python -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])' > .integrations/$*/trainers.pth
 	mv .integrations/$*/trainers.pth .integrations/$*/lib/python3*/site-packages/
-	@touch $@
-
-.integrations/.harbor:  ## Harbor needs Python 3.12
-	$(PYTHON312) -m venv .integrations/harbor
-	.integrations/harbor/bin/python -m pip install --quiet --disable-pip-version-check "harbor>=0.24,<0.26"
 	@touch $@
 
 .integrations/.bfcl:  ## BFCL's own checker and data, without the model stacks that its wheel asks for

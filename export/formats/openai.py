@@ -4,7 +4,7 @@ Messages of the assistant that are context have the weight 0.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import orjson
 
@@ -18,17 +18,26 @@ MAX_TOOLS = 128
 
 def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     tools = item.row["tools"]
+    check_tools(tools)
+    messages = [build_openai_message(message) for message in item.row["messages"]]
+    for index in find_context_messages(item.row):
+        messages[index]["weight"] = 0
+    line: JsonObject = {"messages": messages}
+    yield {**line, "tools": tools} if tools else line
+
+
+def check_tools(tools: Sequence[JsonObject]) -> None:
+    """Refuse tools that the service refuses.
+
+    Raises:
+        RecordDropped: A name is not allowed, or there are too many.
+    """
     for tool in tools:
         name = tool["function"]["name"]
         if not NAME.fullmatch(name):
             raise RecordDropped("openai_tool_name", f"{name}: OpenAI takes 1 to 64 letters, digits, _ and -")
     if len(tools) > MAX_TOOLS:
         raise RecordDropped("openai_too_many_tools", f"{len(tools)}; OpenAI takes {MAX_TOOLS}")
-    messages = [build_openai_message(message) for message in item.row["messages"]]
-    for index in find_context_messages(item.row):
-        messages[index]["weight"] = 0
-    line: JsonObject = {"messages": messages}
-    yield {**line, "tools": tools} if tools else line
 
 
 def build_openai_message(message: JsonObject) -> JsonObject:

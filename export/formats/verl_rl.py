@@ -1,9 +1,12 @@
-"""verl's RL rows: prompt, data source, reward model and extra info; one row per task.
+"""verl's RL rows: prompt, data source, reward model, extra info and agent loop; one row per task.
+
+`agent_loop.yaml` and `tools.yaml` beside the data are the configuration of the agent loop that `agent_name` names.
 
 What differs from row to row in shape (task, tools, state) is JSON text: verl reads rows into one Arrow struct.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
 
 import orjson
 
@@ -12,8 +15,12 @@ from trajsmith.export.formats._base import FORMATS, ExportItem, Format, FormatSe
 from trajsmith.export.history import find_assistant_messages
 from trajsmith.records import JsonObject
 
+TEMPLATES = Path(__file__).parents[1] / "templates"
+AGENT = "trajsmith"
+"""Name of the agent loop in `agent_loop.yaml`."""
 COLUMNS: Columns = {
     "data_source": "string",
+    "agent_name": "string",
     "prompt": "list of chat",
     "ability": "string",
     "reward_model": {"style": "string", "ground_truth": "string"},
@@ -29,6 +36,7 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     messages = row["messages"]
     yield {
         "data_source": row["environment"],
+        "agent_name": AGENT,
         "prompt": messages[: find_assistant_messages(messages)[0]],
         "ability": "tool_use",
         "reward_model": {"style": "rule", "ground_truth": task.to_line().decode().strip()},
@@ -41,11 +49,18 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
     }  # fmt: skip
 
 
+def files(splits: Collection[str]) -> dict[str, str]:
+    return {
+        name: (TEMPLATES / f"verl_{name}").read_text("utf-8") for name in ("agent_loop.yaml", "tools.yaml")
+    }  # fmt: skip
+
+
 FORMATS.register("verl_rl")(
     Format(
-        "verl RL Parquet: prompt, data_source, reward_model with the task as ground truth, extra_info with the state",
+        "verl RL Parquet: prompt, data_source, reward_model with the task, extra_info with the state; an agent loop",
         rows,
         COLUMNS,
         per_task=True,
+        files=files,
     )
 )

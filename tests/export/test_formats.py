@@ -2,10 +2,11 @@
 
 import json
 import re
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from samples import ENVIRONMENTS, make_item, make_items, make_spec
 
 from trajsmith.export import FORMATS, FormatSettings, MultiFormatWriter, SplitSettings
@@ -13,6 +14,7 @@ from trajsmith.export.history import apply_window
 from trajsmith.export.splits import SPLITS
 from trajsmith.records import FunctionCall, InputError, Message, RecordDropped, RunError, Task, ToolCall
 from trajsmith.records.tool import ToolSpec
+from trajsmith.train_grpo import MESSAGE_USER
 
 SPECS = {name: make_spec(name) for name in ENVIRONMENTS}
 STATES = {"s0": {"orders": {"W1": {"total": 1.84, "größe": None, "lines": []}}}}
@@ -206,6 +208,43 @@ def test_openai_lines_pass_the_services_own_types(tmp_path):
         assert line.keys() == {"messages", "tools"}
 
 
+def test_rows_for_reinforcement_fine_tuning_end_with_the_user_and_their_grader_accepts_the_calls(tmp_path):
+    chat = pytest.importorskip("openai.types.chat", reason="openai is missing: pip install openai")
+    from openai.types.fine_tuning import ReinforcementMethod
+    from pydantic import TypeAdapter
+
+    write(tmp_path, "openai_rft")
+    grader = json.loads((tmp_path / "openai_rft" / "grader.json").read_text("utf-8"))
+    method = ReinforcementMethod.model_validate({"grader": grader})
+    scope: dict = {}
+    exec(compile(method.grader.source, "grader", "exec"), scope)
+    rows = lines(tmp_path / "openai_rft" / "data" / "train.jsonl")
+    wanted = [
+        [call.function.model_dump() for call in message.tool_calls]
+        for trajectory in trajectories().values()
+        for before, message in pairwise(trajectory.messages)
+        if message.tool_calls and before.role == "user"
+    ]
+    assert [[json.loads(call["arguments"]) for call in row["expected_calls"]] for row in rows] == [
+        [call["arguments"] for call in calls] for calls in wanted
+    ]
+    for row, calls in zip(rows, wanted, strict=True):
+        for message in row["messages"]:
+            TypeAdapter(chat.ChatCompletionMessageParam).validate_python(message, strict=True)
+        assert row["messages"][-1]["role"] == "user" and "system" not in {
+            message["role"] for message in row["messages"]
+        }
+        made = [
+            {"type": "function", "function": {**call, "arguments": json.dumps(call["arguments"])}} for call in calls
+        ]
+        other = {"type": "function", "function": {"name": "other", "arguments": "{}"}}
+        broken = {"type": "function", "function": {"name": calls[0]["name"], "arguments": "{"}}
+        grades = [
+            scope["grade"]({"output_tools": one}, row) for one in (made, [*made, other], made[1:], [broken], None)
+        ]
+        assert grades == [1, 0, 0, 0, 0]
+
+
 def from_wire(message: dict, record: Message) -> Message:
     """Back to a record; only the name of a result and the reasoning have no place in OpenAI's form."""
     calls = [
@@ -362,12 +401,18 @@ def test_verl_rl_rows_have_the_documented_shape(tmp_path):
     tasks = {item[0].id: item[0] for item in make_items(12)}
     for row in load(tmp_path / "verl_rl", tmp_path / "c")["train"]:
         extra = row["extra_info"]
-        assert row.keys() == {"data_source", "prompt", "ability", "reward_model", "extra_info"}
+        assert row.keys() == {"data_source", "agent_name", "prompt", "ability", "reward_model", "extra_info"}
         assert Task.from_line(row["reward_model"]["ground_truth"]) == tasks[extra["task_id"]]
         assert row["reward_model"]["style"] == "rule"
         assert json.loads(extra["state"]) == STATES["s0"]
         assert all(message.keys() == {"role", "content"} for message in row["prompt"])
         assert (extra["split"], extra["environment"]) == ("train", row["data_source"])
+        assert row["agent_name"] == "trajsmith"
+    for file in ("agent_loop.yaml", "tools.yaml"):
+        settings = yaml.safe_load((tmp_path / "verl_rl" / file).read_text("utf-8"))
+        assert "trajsmith.pipeline.verl_agent." in json.dumps(settings)
+    (tool,) = settings["tools"]
+    assert tool["tool_schema"]["function"]["description"] == MESSAGE_USER.description
 
 
 @pytest.mark.parametrize("name", PARQUET)

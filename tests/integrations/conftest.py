@@ -4,9 +4,12 @@ A test reports what was checked with the fixture `checked`; the table is made of
 """
 
 import asyncio
+import subprocess
+import sys
 from collections import defaultdict
 
 import pytest
+from other_side import ROOT, find_python, start, stop
 from transcripts import build_transcripts
 
 KEY = "integration"
@@ -57,6 +60,27 @@ def run(tmp_path_factory, full):
 def transcripts(run, full):
     """The conformance kit: five transcripts of each of 5 tasks; with --full of 40 tasks."""
     return build_transcripts(run, 40 if full else 5)
+
+
+@pytest.fixture(scope="session")
+def openenv_url(run):
+    """An OpenEnv server of the run, in the environment of OpenEnv."""
+    command = [find_python("openenv"), "-m", "trajsmith", "task", "serve", str(run.path), "--openenv", "127.0.0.1:0"]
+    server, line = start(command, ROOT, "serving OpenEnv at")
+    yield line.split(" at ")[1].split(";")[0]
+    stop(server)
+
+
+@pytest.fixture(scope="session")
+def verifiers_site(run, tmp_path_factory):
+    """The package, built and installed by pip into a folder."""
+    folder = tmp_path_factory.mktemp("verifiers")
+    from trajsmith.pipeline.task_packages import write_task_package
+
+    write_task_package(run, "verifiers", folder / "package")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / "site"]
+    subprocess.run([*map(str, pip), str(folder / "package")], check=True, timeout=600)
+    return folder / "site"
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -34,3 +34,20 @@ def read_version(package, name=None):
     python = find_python(name) if name else sys.executable
     command = [python, "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def start(command, folder, ready):
+    """Start a server and return it with the line that says where it is."""
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
+    lines = []
+    for line in server.stderr:
+        lines.append(line)
+        if ready in line:
+            return server, line
+    pytest.fail("".join(lines))
+
+
+def stop(server):
+    server.terminate()
+    server.communicate(timeout=30)

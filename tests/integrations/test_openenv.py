@@ -7,37 +7,12 @@ import urllib.request
 
 import orjson
 import pytest
-from other_side import ROOT, find_python, read_version, run_script
+from other_side import ROOT, find_python, read_version, run_script, start, stop
 
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.task_packages import write_task_package
 
 pytestmark = pytest.mark.servers
-
-
-def start(command, folder, ready):
-    """Start a server and return it with the line that says where it is."""
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
-    lines = []
-    for line in server.stderr:
-        lines.append(line)
-        if ready in line:
-            return server, line
-    pytest.fail("".join(lines))
-
-
-def stop(server):
-    server.terminate()
-    server.communicate(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def url(run):
-    command = [find_python("openenv"), "-m", "trajsmith", "task", "serve", str(run.path), "--openenv", "127.0.0.1:0"]
-    server, line = start(command, ROOT, "serving OpenEnv at")
-    yield line.split(" at ")[1].split(";")[0]
-    stop(server)
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +23,10 @@ def folder(run, tmp_path_factory):
 
 
 @pytest.mark.parametrize("client", ["MCPToolClient", "GenericEnvClient"])
-def test_rewards_are_the_verdicts(run, url, transcripts, tmp_path, checked, client):
+def test_rewards_are_the_verdicts(run, openenv_url, transcripts, tmp_path, checked, client):
     file = tmp_path / "transcripts.jsonl"
     file.write_bytes(b"\n".join(orjson.dumps(transcript) for transcript in transcripts))
-    *results, about = run_script("openenv", "drive_openenv.py", url, file, client)
+    *results, about = run_script("openenv", "drive_openenv.py", openenv_url, file, client)
     assert len(results) == len(transcripts)
     assert {True, False} == {transcript["accepted"] for transcript in transcripts}
     shown = {task.id: [*task.shown_tools, "message_user"] for task, *_ in join_verdicts(run)}

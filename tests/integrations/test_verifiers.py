@@ -2,25 +2,12 @@
 
 import os
 import subprocess
-import sys
 
 import orjson
 import pytest
 from other_side import HERE, ROOT, find_python, read_version
 
-from trajsmith.pipeline.task_packages import write_task_package
-
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def site(run, tmp_path_factory):
-    """The package, built and installed by pip into a folder."""
-    folder = tmp_path_factory.mktemp("verifiers")
-    write_task_package(run, "verifiers", folder / "package")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / "site"]
-    subprocess.run([*map(str, pip), str(folder / "package")], check=True, timeout=120)
-    return folder / "site"
 
 
 def run_there(site, command, folder):
@@ -33,12 +20,12 @@ def run_there(site, command, folder):
 
 
 @pytest.mark.timeout(600)
-def test_validator_is_green(run, site, tmp_path, checked):
+def test_validator_is_green(run, verifiers_site, tmp_path, checked):
     validate = find_python("verifiers").replace("/python", "/vf-validate")
     for number, options in enumerate([[], ["--only-setup"]]):
         out = tmp_path / str(number)
         command = [validate, "trajsmith-run", "--runtime.type", "subprocess", "--rich", "False", "-c", "4", "-o", out]
-        run_there(site, [*command, *(f"{option}=True" for option in options)], tmp_path)
+        run_there(verifiers_site, [*command, *(f"{option}=True" for option in options)], tmp_path)
         (file,) = out.glob("*/summary.json")
         summary = orjson.loads(file.read_bytes())
         name = "vf-validate (setup)" if options else "vf-validate (gold, no-op)"
@@ -47,17 +34,17 @@ def test_validator_is_green(run, site, tmp_path, checked):
         )
 
 
-def test_rewards_are_the_verdicts(site, transcripts, tmp_path, checked):
+def test_rewards_are_the_verdicts(verifiers_site, transcripts, tmp_path, checked):
     assert {True, False} == {transcript["accepted"] for transcript in transcripts}
-    same, count, version = compare_rewards(site, transcripts, tmp_path, "score")
+    same, count, version = compare_rewards(verifiers_site, transcripts, tmp_path, "score")
     checked("verifiers", version, "Task.score", same, count)
 
 
 @pytest.mark.timeout(900)
-def test_rollouts_of_the_harness_get_the_verdicts(site, transcripts, tmp_path, checked, full):
+def test_rollouts_of_the_harness_get_the_verdicts(verifiers_site, transcripts, tmp_path, checked, full):
     kinds = {transcript["kind"]: transcript for transcript in transcripts}
     chosen = transcripts if full else [kinds["right"], kinds["wrong state"]]
-    same, count, version = compare_rewards(site, chosen, tmp_path, "rollout")
+    same, count, version = compare_rewards(verifiers_site, chosen, tmp_path, "rollout")
     checked("verifiers", version, "Env.run_episode (null harness)", same, count)
 
 

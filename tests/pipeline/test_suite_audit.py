@@ -15,10 +15,9 @@ from trajsmith.cli import console
 from trajsmith.cli.app import app
 from trajsmith.cli.audit import build_suite_tables
 from trajsmith.pipeline import harbor_audit
-from trajsmith.pipeline.harbor_audit import find_untold
 from trajsmith.pipeline.harbor_tasks import write_harbor_tasks
 from trajsmith.pipeline.run_directory import RunDirectory
-from trajsmith.pipeline.suite_counts import SuiteAudit, SuiteCall, build_mutants, collect_values
+from trajsmith.pipeline.suite_counts import SuiteAudit, SuiteCall, build_mutants, collect_values, find_untold
 from trajsmith.records import AnswerCheck, EnvironmentFault, InputError, Task
 from trajsmith.records.canonical import hash_bytes
 from trajsmith.records.journal import read_records

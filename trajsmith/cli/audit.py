@@ -31,6 +31,21 @@ def audit_dialogues_or_suites(
         typer.Option("--domain", help="Domain of --tau2, or DOMAIN:FILE of its tasks; all if left out."),
     ] = None,
     harbor: Annotated[Path | None, typer.Option("--harbor", help="Folder of Harbor tasks that are audited.")] = None,
+    environments: Annotated[
+        list[str] | None,
+        typer.Option("--verifiers", metavar="NAME", help="Installed environment of verifiers whose tasks are audited."),
+    ] = None,
+    urls: Annotated[
+        list[str] | None,
+        typer.Option("--openenv", metavar="URL", help="Running OpenEnv server whose tasks are audited."),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option("--gold", help="Gold plays for --verifiers and --openenv: a run, or a file of plays by task."),
+    ] = None,
+    passes: Annotated[
+        float, typer.Option("--passes", help="Reward from which a play of --verifiers or --openenv passes.")
+    ] = 1.0,
     mutants: Annotated[int, typer.Option("--mutants", min=0, help="Wrong plays of each task of a suite.")] = MUTANTS,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first tasks of each suite.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the choice of wrong plays.")] = 0,
@@ -39,27 +54,33 @@ def audit_dialogues_or_suites(
 
     trajsmith audit runs/quickstart --examples 3 --json audit.json
 
-    With --tau2 or --harbor, audit a suite of tasks by its own checks: the gold play must pass, the empty play and
-    mutants of the gold play must fail.
+    With --tau2, --harbor, --verifiers or --openenv, audit a suite of tasks by its own checks: the gold play must pass,
+    the empty play and mutants of the gold play must fail.
 
     trajsmith audit --tau2 ../tau2-bench --domain retail --json sharpness.json
     """
     from trajsmith.records import ensure_writable
 
-    if (directory is None) == (tau2 is None and harbor is None):
-        raise InputError("name what is audited: either a run directory, or suites of tasks by --tau2 and --harbor")
+    if (directory is None) == (tau2 is None and harbor is None and not environments and not urls):
+        raise InputError(
+            "name what is audited: either a run directory, or suites by --tau2, --harbor, --verifiers and --openenv"
+        )
     if domains and tau2 is None:
         raise InputError("--domain chooses among the domains of --tau2")
+    if gold is not None and not environments and not urls:
+        raise InputError("--gold names gold plays for --verifiers and --openenv; other suites bring theirs")
     if target is not None:
         ensure_writable(target, make=True)
     if directory is not None:
         _audit_run(directory, everything, examples, target)
         return
     from trajsmith.pipeline.progress import open_progress
-    from trajsmith.pipeline.suite_audit import audit_suites
+    from trajsmith.pipeline.suite_audit import audit_live_suites, audit_suites
 
     with open_progress() as progress:
         audits = audit_suites(tau2, domains or [], harbor, mutants, limit, seed, progress)
+        live = (environments or [], urls or [], gold)
+        audits += audit_live_suites(*live, mutants, limit, seed, passes, progress)
     for table in build_suite_tables(audits):
         out.print(table)
     for audit in audits:

@@ -10,28 +10,25 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
-from trajsmith.phrasing import is_answer_stated
 from trajsmith.pipeline.hub_runs import check_foreign_config
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.suite_counts import (
     EMPTY_PASSES,
     GOLD_FAILS,
-    TEXT_LEFT_OUT,
-    Mutant,
     SuiteAudit,
     SuiteCall,
     build_mutants,
     collect_values,
+    find_untold,
+    name_by_text,
 )
 from trajsmith.pipeline.task_server import judge_transcript, open_tasks
 from trajsmith.records import (
-    AnswerCheck,
     EnvironmentFault,
     InputError,
     RunError,
@@ -40,7 +37,7 @@ from trajsmith.records import (
     Verdict,
     derive_seed,
 )
-from trajsmith.train_grpo import MESSAGE_USER, EpisodeSource
+from trajsmith.train_grpo import EpisodeSource
 
 BUNDLE = Path("tests") / "task"
 PLACE = "/tests/task"
@@ -178,7 +175,7 @@ class _TaskAudit:
         for play in build_mutants(self._gold, (), some, values, mutants, rng, added_first=True):
             if wrong >= mutants:
                 break
-            mutant = self._name_by_text(play)
+            mutant = name_by_text(play, self._gold)
             try:
                 played, verdict = _judge(source, task, mutant.calls)
             except EnvironmentFault as fault:
@@ -190,28 +187,6 @@ class _TaskAudit:
             else:
                 wrong += 1
                 audit.count_mutant(name, mutant, verdict.accepted)
-
-    def _name_by_text(self, mutant: Mutant) -> Mutant:
-        """Return a mutant that lacks a text of gold, since it is left out or is another one, as one of that kind."""
-        if collect_texts(mutant.calls) == collect_texts(self._gold):
-            return mutant
-        return replace(mutant, kind=TEXT_LEFT_OUT)
-
-
-def collect_texts(calls: Sequence[SuiteCall]) -> list[str]:
-    """Return what a play says to the user."""
-    return [str(call.arguments.get("text", "")) for call in calls if call.tool == MESSAGE_USER.name]
-
-
-def find_untold(task: Task, gold: Sequence[SuiteCall], calls: Sequence[SuiteCall]) -> list[str]:
-    """Return what the checks of a task want to be told, gold tells, and a play tells nowhere."""
-    gold_text, text = ("\n".join(collect_texts(play)) for play in (gold, calls))
-    asked = [check for turn in task.turns for check in turn.checks if isinstance(check, AnswerCheck)]
-    return [check.says for check in asked if _is_told(check, gold_text) and not _is_told(check, text)]
-
-
-def _is_told(check: AnswerCheck, text: str) -> bool:
-    return is_answer_stated(text, check.value, check.label, check.words, check.question)
 
 
 def _copy_bundle(bundle: Path, target: Path) -> None:

@@ -7,10 +7,12 @@ that the task asks for is missing.
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trajsmith.records import JsonObject, canonical_json
+from trajsmith.phrasing import is_answer_stated
+from trajsmith.records import AnswerCheck, JsonObject, Task, canonical_json
+from trajsmith.train_grpo import MESSAGE_USER
 
 GOLD_FAILS, EMPTY_PASSES, ESCAPED = "gold fails", "empty play passes", "mutant escapes"
 TEXT_LEFT_OUT = "text left out"
@@ -181,3 +183,26 @@ def _leave_texts_out(calls: Sequence[SuiteCall], texts: Sequence[str]) -> Iterat
         left = (*texts[:number], *texts[number + 1 :])
         if not any(text.casefold() in other.casefold() for other in left):
             yield Mutant(TEXT_LEFT_OUT, f"without saying {text!r}", tuple(calls), left)
+
+
+def name_by_text(mutant: Mutant, gold: Sequence[SuiteCall]) -> Mutant:
+    """Return a mutant that lacks a text of gold, since it is left out or is another one, as one of that kind."""
+    if collect_texts(mutant.calls) == collect_texts(gold):
+        return mutant
+    return replace(mutant, kind=TEXT_LEFT_OUT)
+
+
+def collect_texts(calls: Sequence[SuiteCall]) -> list[str]:
+    """Return what a play says to the user."""
+    return [str(call.arguments.get("text", "")) for call in calls if call.tool == MESSAGE_USER.name]
+
+
+def find_untold(task: Task, gold: Sequence[SuiteCall], calls: Sequence[SuiteCall]) -> list[str]:
+    """Return what the checks of a task want to be told, gold tells, and a play tells nowhere."""
+    gold_text, text = ("\n".join(collect_texts(play)) for play in (gold, calls))
+    asked = [check for turn in task.turns for check in turn.checks if isinstance(check, AnswerCheck)]
+    return [check.says for check in asked if _is_told(check, gold_text) and not _is_told(check, text)]
+
+
+def _is_told(check: AnswerCheck, text: str) -> bool:
+    return is_answer_stated(text, check.value, check.label, check.words, check.question)
