@@ -1,7 +1,7 @@
 """`trajsmith env gen` from themes, with models: sources, what is shown before and after."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,15 +80,20 @@ def gen_by_models(
         raise RunError(f"nothing is accepted; the reasons stand in {settings.run / 'outcomes.jsonl'}")
 
 
-@contextmanager
-def explain_resume(run: Path) -> Iterator[None]:
+def explain_resume(run: Path) -> AbstractContextManager[None]:
     """Say how a run that stops goes on."""
+    return explain_stop(f"trajsmith resume {run}")
+
+
+@contextmanager
+def explain_stop(command: str) -> Iterator[None]:
+    """Say by which command something that stops goes on."""
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {run}") from stop
+        raise RunError(f"stopped; nothing is lost, resume with: {command}") from stop
     except ModelFault as fault:
-        raise RunError(f"{fault}; nothing is lost, resume with: trajsmith resume {run}") from fault
+        raise RunError(f"{fault}; nothing is lost, resume with: {command}") from fault
 
 
 def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
@@ -228,6 +233,8 @@ def _show_search(search: "SearchCounts") -> None:
         f"search: {search.themes} themes, {search.passages} passages, {search.repeated} repeated, "
         f"{search.faults} queries without results, {len(search.without)} themes without passages"
     )
+    if search.pages:
+        print_line(f"read: {search.pages} pages, {search.rows} rows")
 
 
 def _show_funnel(funnel: "Funnel") -> None:

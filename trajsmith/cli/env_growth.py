@@ -33,7 +33,7 @@ Json = Annotated[Path | None, typer.Option("--json", help="Write the whole resul
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `trajsmith env`."""
-    for command in (grow, taxonomy, duplicates, gaps, sources):
+    for command in (grow, expand, taxonomy, duplicates, gaps, sources):
         app.command()(command)
 
 
@@ -61,6 +61,36 @@ def grow(
     out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
     wanted = GrowthRequest(directory=directory, out=out_dir, name=name, wish=wish)
     grow_by_models(wanted, config, run, overrides or [], dry_run)
+
+
+def expand(
+    seeds: Annotated[
+        Path | None,
+        typer.Argument(metavar="SEEDS", help="Names of domains, as for `env sources`; left out, those of `env gaps`."),
+    ] = None,
+    count: Annotated[int, typer.Option("--count", min=1, help="Domains that are wanted, the seeds included.")] = 1000,
+    target: Annotated[Path, typer.Option("--out", help="File of the list (YAML).")] = Path("domains.yaml"),
+    config: ModelConfig = None,
+    run: Annotated[Path | None, typer.Option("--run", help="Folder of records, not the configuration's.")] = None,
+    overrides: Set = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=60, help="Domains that a round asks for.")] = 20,
+    share: Annotated[
+        float, typer.Option("--share", min=0.001, max=1, help="Largest share of one category in --count.")
+    ] = 0.08,
+    alike: Annotated[
+        float, typer.Option("--alike", min=0.05, max=1, help="Similarity from which two domains count as one, 0 to 1.")
+    ] = 0.7,
+    embedding: Embedding = None,
+) -> None:
+    """Have models propose further domains in rounds, for `env gen --from-domain`: none twice, each with a state.
+
+    Exit code 1 if fewer than --count were found; those that were are in the file. A killed run goes on where it was.
+    """
+    from trajsmith.cli.env_expand import expand_list
+    from trajsmith.envgen.synthesis.expansion import ExpansionPlan
+
+    plan = ExpansionPlan(count=count, batch=batch, share=share, alike=alike)
+    expand_list(seeds, plan, target, config, run, overrides or [], embedding)
 
 
 def taxonomy(
