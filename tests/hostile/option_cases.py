@@ -81,6 +81,8 @@ GOOD = {
     "env gen": ["--from-tables", "missing", "--out", "made", "--dry-run"],
     "env push": ["missing", "me/shops", "--dry-run"],
     "env bundle": ["missing", "--out", "bundle", "--name", "acme-shops"],
+    "env export": ["missing", "--out", "awm"],
+    "env expand": ["missing", "--count", "9", "--config", "line.yaml"],
     "env sources": ["--from-domains", "missing"],
     "env duplicates": ["--library"],
     "env taxonomy": ["--library"],

@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
-from trajsmith.cli.env_publish import bundle, pull, push
+from trajsmith.cli.env_publish import bundle, export, pull, push
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import InputError, RunError
@@ -24,6 +24,7 @@ app.command()(serve)
 app.command()(push)
 app.command()(pull)
 app.command()(bundle)
+app.command()(export)
 _EFFECTS = {True: "read", False: "write", None: "?"}
 
 

@@ -1,4 +1,4 @@
-"""`trajsmith env push`, `pull` and `bundle`: environments of the Hub, and packages of environments."""
+"""`trajsmith env push`, `pull`, `bundle` and `export`: environments of the Hub, packages, and other forms."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -141,6 +141,28 @@ def bundle(
     index = write_bundle(_record(source), out, name, version, licence)
     module = name.replace("-", "_")
     print_line(f"{len(index.environments)} environments in {out}: pip install {out}, then - library: {module}.*")
+
+
+def export(
+    source: Source,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the exported files.")],
+    form: Annotated[str, typer.Option("--form", help="Form of the export: awm, FastAPI over SQLite.")] = "awm",
+) -> None:
+    """Write accepted environments in another form, and make their recorded calls on both.
+
+    Exit code 1 if one behaves otherwise in the other form; it is left out.
+    """
+    from trajsmith.export.awm_form import FILES, export_awm
+
+    if form != "awm":
+        raise InputError(f"--form {form[:60]!a}: there is awm")
+    recorded = _record(source)
+    left_out = export_awm(recorded, out, print_line)
+    print_line(f"{len(recorded) - len(left_out)} environments in {out}; entries for a configuration: {out / FILES[3]}")
+    for name, reasons in left_out.items():
+        print_line(f"left out: {name}: {reasons[0]}")
+    if left_out:
+        raise RunError(f"{len(left_out)} of {len(recorded)} environments are left out")
 
 
 def _record(source: Path) -> "list[RecordedEnvironment]":
