@@ -100,7 +100,11 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None", kind: Kind | None = 
 
 
 def execute_push(
-    plan: PushPlan, api: "HfApi", private: bool = True, done: Callable[[int], None] = lambda files: None
+    plan: PushPlan,
+    api: "HfApi",
+    private: bool = True,
+    done: Callable[[int], None] = lambda files: None,
+    per_commit: int | None = None,
 ) -> str:
     """Execute a plan and return the URL. After a kill, a new plan uploads what is missing.
 
@@ -111,6 +115,7 @@ def execute_push(
         api: Client with endpoint and token.
         private: Whether a new repository is private; one that exists stays what it is.
         done: Called after each commit with the number of files in it.
+        per_commit: Files of one commit; many small ones may go together. None stands for `FILES_PER_COMMIT`.
 
     Raises:
         InputError: The token may not write there.
@@ -123,7 +128,7 @@ def execute_push(
         address = str(
             api.create_repo(plan.repo, repo_type=plan.kind, private=private, exist_ok=True, space_sdk=sdk)
         )
-        for names in _batches(plan.upload):
+        for names in _batches(plan.upload, per_commit or FILES_PER_COMMIT):
             last = names[-1] == plan.upload[-1]
             operations = [CommitOperationAdd(name, str(plan.folder / name)) for name in names]
             gone = [CommitOperationDelete(name) for name in plan.delete] if last else []
@@ -260,9 +265,9 @@ def _digest(path: Path, digest: "hashlib._Hash") -> str:
     return digest.hexdigest()
 
 
-def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
     rest = iter(names)
-    while batch := list(islice(rest, FILES_PER_COMMIT)):
+    while batch := list(islice(rest, size)):
         yield batch
 
 

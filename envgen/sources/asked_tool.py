@@ -9,7 +9,7 @@ from trajsmith.environments.adapters.mcp.server import LiveServer
 from trajsmith.environments.adapters.mcp.settings import ToolFilter
 from trajsmith.environments.adapters.mcp.tools import describe
 from trajsmith.environments.arguments import ArgumentValidator
-from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue
+from trajsmith.records import EnvironmentFault, InputError, JsonObject, JsonValue, escape_controls
 
 
 class AskedSettings(Protocol):
@@ -108,4 +108,4 @@ class AskedTool:
 
 def to_reason(text: str) -> str:
     """Return a message of a server on one line of bounded length."""
-    return re.sub(r"\s+", " ", text).strip()[:300]
+    return escape_controls(re.sub(r"\s+", " ", text).strip()[:300])

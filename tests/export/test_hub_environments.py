@@ -75,6 +75,7 @@ def test_a_catalogue_is_pushed_pulled_examined_and_run(made, tmp_path):
         assert {"README.md", "environments.json", "manifest.json", "environments/shop/conformance.json"} <= files.keys()
         assert not [name for name in files if "bad" in name or "stages" in name]
         assert not [name for name, data in files.items() if str(made).encode() in data]
+        assert len(hub.commits) == 1, "many small files go up together"
         again = trajsmith(hub, tmp_path, "env", "push", made, "me/shops", "--sign", "key.pem")
         assert "0 files to upload" in again.stdout and "recorded" not in again.stderr
         early = trajsmith(hub, tmp_path, "run", "run.yaml")

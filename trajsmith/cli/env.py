@@ -12,7 +12,7 @@ from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_publish import bundle, export, pull, push
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
-from trajsmith.records import InputError, RunError
+from trajsmith.records import InputError, RunError, escape_controls
 
 if TYPE_CHECKING:
     from trajsmith.records import EnvironmentSpec
@@ -47,7 +47,8 @@ def list_environments(
         mine = sum(tool.actor == "user" for tool in spec.tools)
         table.add_row(name, spec.domain, str(len(spec.tools)), str(mine or ""), spec.description.split("\n")[0])
     for name, entry in list_bundled_environments().items():
-        table.add_row(name, entry.domain, str(entry.tools), str(entry.user_tools or ""), escape(entry.description))
+        words = [escape(escape_controls(text)) for text in (entry.domain, entry.description)]
+        table.add_row(name, words[0], str(entry.tools), str(entry.user_tools or ""), words[1])
     out.print(table)
     print_line(f"linked worlds, several of them as one: {', '.join(list_worlds())}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trajsmith.cli.console import err, out, print_line, run_async
 from trajsmith.cli.env_gen_models import explain_stop
-from trajsmith.records import InputError, RunError, ensure_writable
+from trajsmith.records import InputError, RunError, ensure_writable, escape_controls
 
 if TYPE_CHECKING:
     from trajsmith.envgen.sources import ThemeSource
@@ -75,4 +75,4 @@ def _read_seeds(seeds: Path | None) -> "list[tuple[str, ThemeSource]]":
 
 
 def _tell(line: str) -> None:
-    err.print(line, markup=False, highlight=False, soft_wrap=True)
+    err.print(escape_controls(line), markup=False, highlight=False, soft_wrap=True)

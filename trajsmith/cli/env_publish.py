@@ -21,6 +21,8 @@ Licence = Annotated[
     typer.Option("--licence", help="Licence as the Hub names it; that of the sources if they have one, else `other`."),
 ]
 SHOWN = 5
+FILES_PER_COMMIT = 200
+"""Files of environments are small, and the Hub limits commits by the hour."""
 
 
 def push(
@@ -82,7 +84,7 @@ def push(
         print_line(f"dry run: {summary}, at most {files} ({plan.size:,} bytes); no request was made to the Hub")
         return
     counts = f"{files} ({plan.size:,} bytes), {len(plan.same)} there already"
-    print_line(f"{summary}, {counts}: {execute_push(plan, api, not public)}")
+    print_line(f"{summary}, {counts}: {execute_push(plan, api, not public, per_commit=FILES_PER_COMMIT)}")
     print_line(f"use it: trajsmith env pull {target.address}; then - python: {HUB}{target.address}")
 
 

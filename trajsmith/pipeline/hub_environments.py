@@ -21,7 +21,7 @@ from trajsmith.environments import (
 from trajsmith.export import ENVELOPE, MANIFEST, check_manifest, check_signature
 from trajsmith.export.environment_publication import open_published_source
 from trajsmith.export.hub import CARD, translate_hub_errors
-from trajsmith.records import InputError, hash_bytes, read_stored, suggest_names, write_whole_file
+from trajsmith.records import InputError, escape_controls, hash_bytes, read_stored, suggest_names, write_whole_file
 
 
 class PullResult(NamedTuple):
@@ -90,7 +90,8 @@ def pull_environments(
             signed_by = check_signature(folder, part, key, repo).key_id
     same, different = list[PublishedEnvironment](), dict[str, list[str]]()
     for number, name in enumerate(wanted, 1):
-        differences = _replay(check_published_version(folder, index[name]), name)
+        place = check_published_version(folder, index[name])
+        differences = [escape_controls(line) for line in _replay(place, name)]
         if differences:
             different[name] = differences
         else:
