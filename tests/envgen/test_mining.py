@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from expertly import Expert, domain
 from pydantic import ValidationError
+from running_server import RunningServer
+from test_synthesis_run import EXPERT, here, write_config  # noqa: F401 - `here` is a fixture
 
 from trajsmith.envgen.generate.from_tables import read_tables
 from trajsmith.envgen.sources.web_search import SearchSettings
@@ -235,3 +237,26 @@ def test_a_page_is_cut_to_its_letters():
     assert split_page("Error: the page cannot be read", 600) == []
     with pytest.raises(ValidationError):
         SearchSettings.model_validate({"tool": "search", "command": ["x"], "mining": {"rounds": 0}})
+
+
+def test_an_environment_is_made_of_a_mined_domain(here, tmp_path):  # noqa: F811
+    command = [sys.executable, str(HERE / "pages_server.py"), str(HERE / "pages_scores"), str(tmp_path / "calls.txt")]
+    search = {"tool": "search", "command": command, "mining": {"rounds": 3}}
+    with RunningServer(script=str(EXPERT), model="expert") as server:
+        config = write_config(tmp_path, server.url, search=search)
+        made = here("env", "gen", "--from-domain", "score lending", "--config", config)
+        assert made.code == 0, made.err[-2000:]
+        assert "read: 2 pages, 3 rows" in made.out and "score lending: 3 rows in 1 tables from 2 pages" in made.err
+        calls, answered = (tmp_path / "calls.txt").read_text(), server.stats()["answered"]
+        again = here("resume", tmp_path / "run")
+        assert again.code == 0 and (tmp_path / "calls.txt").read_text() == calls
+        assert server.stats()["answered"] - answered <= 1, "asked only whether the model is there"
+    folder = tmp_path / "run" / "environments" / "score_library"
+    searched = json.loads((folder / "provenance.json").read_text())["searched"]
+    assert {(one["page"].rpartition("/")[2], one["licence"]) for one in searched} == {
+        ("catalogue.md", "in the public domain"), ("rules.md", None)
+    }  # fmt: skip
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    stages = {one["stage"]: one["requests"] for one in summary["stages"]}
+    assert (stages["search"], stages["read"]) == (2, 2) and summary["tokens_per_accepted"] > 0
+    assert (summary["search"]["rows"], summary["search"]["pages"]) == (3, 2)

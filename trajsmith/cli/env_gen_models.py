@@ -189,6 +189,12 @@ def _preview_search(settings: "GenConfig", sources: "Sequence[ThemeSource]") -> 
         f"search: {search.tool} of {search.name}: {len(search.queries)} queries for each of {number} themes, "
         f"{search.results} results each; themes with requests, documents or an earlier search are not searched for"
     )
+    if search.mining is not None:
+        mining = search.mining
+        print_line(
+            f"then up to {mining.rounds} rounds of {mining.queries} queries and {mining.pages} pages for each, with a "
+            "request to the designer per round and page, which are not in the estimate"
+        )
 
 
 def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funnel") -> None:
