@@ -13,6 +13,7 @@ import orjson
 
 from trajsmith.envcheck import STATES, ConformanceRecord, record_conformance
 from trajsmith.envgen.generate import GenerationResult
+from trajsmith.envgen.growth.model_growth import GROWN_FILE, GrowthResult
 from trajsmith.environments import (
     CONFORMANCE,
     PUBLISHED_FOLDER,
@@ -34,7 +35,7 @@ CARD, PAGE = "README.md", "index.html"
 OTHER_LICENCE = "other"
 _FILES = (
     *("phrases*.yaml", "scenarios*.yaml", "blueprint.json", "design.json", "tests.json", "provenance.json"),
-    *("check.json", "grown.json", CONFORMANCE),
+    *("check.json", GROWN_FILE, CONFORMANCE),
 )
 """Files of an environment that are published, besides its code, its tests and its verdict."""
 _WRITTEN = (CARD, PAGE, PUBLISHED_INDEX, MANIFEST, ENVELOPE, "__init__.py", f"{PUBLISHED_FOLDER}/*")
@@ -206,6 +207,9 @@ def _copy_environment(one: RecordedEnvironment, place: Path) -> None:
             if path.is_symlink() or not path.is_file():
                 raise InputError(f"{path} is no file of its own: put a copy in its place before it is published")
             (place / path.name).write_bytes(path.read_bytes())
+    if (place / GROWN_FILE).is_file():
+        grown = read_stored(place / GROWN_FILE, GrowthResult).model_copy(update={"directory": Path(name)})
+        (place / GROWN_FILE).write_bytes(grown.model_dump_json(indent=1).encode())
     verdict = one.verdict.model_copy(update={"directory": Path(name), "seconds": 0.0})
     (place / "made.json").write_bytes(verdict.model_dump_json(indent=1).encode())
 
