@@ -141,5 +141,7 @@ def test_the_command_writes_a_list_that_env_gen_takes(here, tmp_path):  # noqa: 
         assert {one["category"] for one in yaml.safe_load(out.read_text())["domains"]} >= {"money", "rental"}
         few = here("env", "expand", out, "--count", 100, "--config", config, "--out", tmp_path / "more.yaml")
         assert few.code == 2 and "there are 150 seeds, and --count is 100" in few.err
+        many = here("env", "expand", "--count", 10**30, "--config", config)
+        assert many.code == 2 and "Traceback" not in many.err
         bare = here("env", "expand", "--count", 200)
         assert bare.code == 2 and "give --config" in bare.err

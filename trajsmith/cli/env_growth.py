@@ -84,7 +84,9 @@ def expand(
         Path | None,
         typer.Argument(metavar="SEEDS", help="Names of domains, as for `env sources`; left out, those of `env gaps`."),
     ] = None,
-    count: Annotated[int, typer.Option("--count", min=1, help="Domains that are wanted, the seeds included.")] = 1000,
+    count: Annotated[
+        int, typer.Option("--count", min=1, max=100_000, help="Domains that are wanted, the seeds included.")
+    ] = 1000,
     target: Annotated[Path, typer.Option("--out", help="File of the list (YAML).")] = Path("domains.yaml"),
     config: ModelConfig = None,
     run: Annotated[Path | None, typer.Option("--run", help="Folder of records, not the configuration's.")] = None,
