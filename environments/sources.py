@@ -16,14 +16,24 @@ from pydantic import (
 )
 
 from trajsmith.environments.adapters.registry import ADAPTERS, SourceOptions, open_sandboxed
+from trajsmith.environments.bundles import list_bundle_files
 from trajsmith.environments.file_reading import read_json, read_text
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.linked import find_world, list_worlds, open_world
 from trajsmith.environments.native_source import build_library_source
+from trajsmith.environments.published import list_pulled_files
 from trajsmith.environments.sandbox.settings import MODES, SandboxSettings
 from trajsmith.environments.sandbox.source import SandboxSource
 from trajsmith.environments.session import EnvironmentSource
-from trajsmith.records import FrozenModel, InputError, JsonObject, SourcePath, SourceReference, format_first_error
+from trajsmith.records import (
+    HUB,
+    FrozenModel,
+    InputError,
+    JsonObject,
+    SourcePath,
+    SourceReference,
+    format_first_error,
+)
 
 Size = Literal["small", "medium", "large"]
 MOST_STATES = 10_000
@@ -35,10 +45,12 @@ class _EnvironmentSettings(FrozenModel):
     """One environment: exactly one of the kinds. All but `library` and `mcp` run in the sandbox."""
 
     library: str | None = None
-    """Name of a bundled or installed environment; "*" stands for all of them."""
+    """Name of a bundled or installed environment; "*" stands for all of them, "my_bundle.shop" for one of an installed
+    bundle, "my_bundle.*" for all of it."""
     python: SourceReference | None = None
     """A Python file of your own with an `Environment` class, for example "my_env.py" or "my_env.py:MyEnv"; a folder of
-    generated environments stands for all that its catalogue accepts."""
+    generated environments stands for all that its catalogue accepts, "hub:owner/name" for those of a repository that
+    `trajsmith env pull` got."""
     linked: str | None = None
     """A linked world: the name of a bundled one, "*" for all of them, or a YAML file of your own."""
     sandbox: SandboxSettings = SandboxSettings()
@@ -60,6 +72,8 @@ class _EnvironmentSettings(FrozenModel):
             try:
                 if info.field_name == "python":
                     list_python_files(value)
+                elif "." in value:
+                    list_bundle_files(value)
                 elif value != "*":
                     ENVIRONMENTS.get(value)
             except InputError as error:
@@ -130,12 +144,16 @@ def expand_settings(settings: EnvironmentSettings) -> list[EnvironmentSettings]:
         return [settings.model_copy(update={"library": name}) for name in ENVIRONMENTS.names()]
     if settings.linked == "*":
         return [settings.model_copy(update={"linked": name}) for name in list_worlds()]
+    if settings.library is not None and "." in settings.library:
+        files = list_bundle_files(settings.library)
+        return [settings.model_copy(update={"library": None, "python": file}) for file in files]
     if settings.python is not None:
-        files = list_python_files(settings.python) if Path(settings.python).is_dir() else [settings.python]
+        several = settings.python.startswith(HUB) or Path(settings.python).is_dir()
+        files = list_python_files(settings.python) if several else [settings.python]
         return [settings.model_copy(update={"python": file}) for file in files]
     if settings.kind in ADAPTERS.names():
-        several = ADAPTERS.get(settings.kind).expand(getattr(settings, settings.kind))
-        return [settings.model_copy(update={settings.kind: one}) for one in several]
+        expanded = ADAPTERS.get(settings.kind).expand(getattr(settings, settings.kind))
+        return [settings.model_copy(update={settings.kind: one}) for one in expanded]
     return [settings]
 
 
@@ -188,11 +206,13 @@ def find_python_file(reference: str) -> tuple[Path, str]:
 def list_python_files(reference: str) -> list[str]:
     """List the files of a folder that `trajsmith env gen --count` made: accepted ones where a catalogue says so.
 
-    Any other reference is a file by itself.
+    `hub:owner/name` is the folder that `trajsmith env pull` wrote. Any other reference is a file by itself.
 
     Raises:
         InputError: There is no such file, or no environment in the folder.
     """
+    if reference.startswith(HUB):
+        return list_pulled_files(reference)
     folder = Path(reference)
     if not folder.is_dir():
         find_python_file(reference)

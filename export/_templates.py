@@ -5,7 +5,7 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trajsmith.records import build_page_policy, template_environment
+from trajsmith.records import build_page_policy, escape_controls, template_environment, to_one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -31,6 +31,7 @@ def create_template_environment() -> "Environment":
     jinja_environment.filters["number"] = format_number
     jinja_environment.filters["words"] = lambda name: str(name).replace("_", " ")
     jinja_environment.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
+    jinja_environment.filters["plain"] = make_plain_cell
     return jinja_environment
 
 
@@ -40,6 +41,12 @@ def render_page(template: str, **values: object) -> str:
 
     css = Markup((FOLDER / "report.css").read_text("utf-8"))
     return create_template_environment().get_template(template).render(css=css, **values)
+
+
+def make_plain_cell(text: object) -> str:
+    """Return a text of others for a cell of a Markdown table: one line, without markup, HTML and links."""
+    line = escape_controls(to_one_line(text, 200))
+    return line.translate({ord(letter): " " for letter in "|<>`[]\\"}).strip()
 
 
 def format_percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""Pushing a dataset or a model to the Hub: only what is missing there, in small commits, the card last."""
+"""Pushing datasets, models and environments to the Hub: only what is missing there, in small commits, the card last."""
 
 import errno
 import hashlib
@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from trajsmith.environments import PUBLISHED_FOLDER, PUBLISHED_INDEX
 from trajsmith.export.manifest import ENVELOPE, MANIFEST, list_files
 from trajsmith.records import InputError, RunError, find_secret, known_secrets, to_one_line
 
@@ -21,18 +22,18 @@ _log = logging.getLogger(__name__)
 
 FILES_PER_COMMIT = 20
 CARD = "README.md"
-LAST = frozenset({CARD, MANIFEST, ENVELOPE})
+LAST = frozenset({CARD, MANIFEST, ENVELOPE, PUBLISHED_INDEX})
 """Files that speak of all others: they are uploaded when those are there."""
 TASKS_OF_DATASET = "run"
 """Folder of a dataset that holds its tasks as a run."""
 TRACES_OF_DATASET = "traces"
 """Folder of a dataset that holds sessions of its plays, and the configuration of its card that names them."""
-OWN_FOLDERS = ("data/", f"{TASKS_OF_DATASET}/", f"{TRACES_OF_DATASET}/")
+OWN_FOLDERS = ("data/", f"{PUBLISHED_FOLDER}/", f"{TASKS_OF_DATASET}/", f"{TRACES_OF_DATASET}/")
 READ = 1 << 20
 BINARY = frozenset({".safetensors", ".png", ".bin", ".pt"})
 """Files without texts."""
 
-Kind = Literal["dataset", "model"]
+Kind = Literal["dataset", "model", "space"]
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,14 @@ def detect_repo_kind(folder: Path) -> Kind:
     raise InputError(f"{folder} holds neither a dataset (data/) nor a model (config.json and *.safetensors)")
 
 
-def plan_push(folder: Path, repo: str, api: "HfApi | None") -> PushPlan:
+def plan_push(folder: Path, repo: str, api: "HfApi | None", kind: Kind | None = None) -> PushPlan:
     """Compare a folder with the repository; nothing is changed. A repository that is not there yet is empty.
 
     Args:
         folder: Dataset or model.
         repo: Repository as owner/name.
         api: Client of the Hub; None makes no request and takes the repository as empty.
+        kind: Kind of the repository; found out if None.
 
     Raises:
         InputError: The folder, the repository's name or the token is wrong, or a file holds a key.
@@ -82,7 +84,8 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> PushPlan:
     """
     from huggingface_hub.utils._validators import validate_repo_id
 
-    kind, names = detect_repo_kind(folder), sorted(list_files(folder), key=lambda name: (name in LAST, name))
+    kind = detect_repo_kind(folder) if kind is None else kind
+    names = sorted(list_files(folder), key=lambda name: (name in LAST, name))
     _check_name(repo)
     for name in names:
         _refuse_secrets(folder / name, kind)
@@ -93,11 +96,15 @@ def plan_push(folder: Path, repo: str, api: "HfApi | None") -> PushPlan:
     ours = (name for name in there if name.startswith(OWN_FOLDERS) or name in (MANIFEST, ENVELOPE))
     old = tuple(sorted(name for name in ours if name not in names))
     upload = tuple(name for name in names if name not in same)
-    return PushPlan(repo, kind, folder, upload, same, old if kind == "dataset" else ())
+    return PushPlan(repo, kind, folder, upload, same, () if kind == "model" else old)
 
 
 def execute_push(
-    plan: PushPlan, api: "HfApi", private: bool = True, done: Callable[[int], None] = lambda files: None
+    plan: PushPlan,
+    api: "HfApi",
+    private: bool = True,
+    done: Callable[[int], None] = lambda files: None,
+    per_commit: int | None = None,
 ) -> str:
     """Execute a plan and return the URL. After a kill, a new plan uploads what is missing.
 
@@ -108,6 +115,7 @@ def execute_push(
         api: Client with endpoint and token.
         private: Whether a new repository is private; one that exists stays what it is.
         done: Called after each commit with the number of files in it.
+        per_commit: Files of one commit; many small ones may go together. None stands for `FILES_PER_COMMIT`.
 
     Raises:
         InputError: The token may not write there.
@@ -116,8 +124,11 @@ def execute_push(
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     with translate_hub_errors(plan.repo):
-        address = str(api.create_repo(plan.repo, repo_type=plan.kind, private=private, exist_ok=True))
-        for names in _batches(plan.upload):
+        sdk = "static" if plan.kind == "space" else None
+        address = str(
+            api.create_repo(plan.repo, repo_type=plan.kind, private=private, exist_ok=True, space_sdk=sdk)
+        )
+        for names in _batches(plan.upload, per_commit or FILES_PER_COMMIT):
             last = names[-1] == plan.upload[-1]
             operations = [CommitOperationAdd(name, str(plan.folder / name)) for name in names]
             gone = [CommitOperationDelete(name) for name in plan.delete] if last else []
@@ -173,7 +184,10 @@ def _error_for_status(repo: str, status: int, text: str) -> InputError | RunErro
             f"the Hub refuses the token ({status}): set HF_TOKEN to one that may write, or `hf auth login`"
         )
     if status in (403, 404):
-        return InputError(f"{repo}: this token may not write there ({status}): check the name and the token's rights")
+        return InputError(
+            f"{repo}: there is no such repository, or this token may not use it ({status}): check the name and the "
+            "token's rights"
+        )
     if status in (413, 507):
         return RunError(f"{repo}: the Hub has no room left ({status}): {text}")
     return RunError(f"{repo}: the Hub answered {status}: run the same command again to continue ({text})")
@@ -191,7 +205,7 @@ def _refuse_secrets(path: Path, kind: Kind) -> None:
     Raises:
         InputError: It does; the text names file and line, or row.
     """
-    if kind == "dataset" and path.is_symlink():
+    if kind != "model" and path.is_symlink():
         raise InputError(f"{path} is a symbolic link: put a copy in its place before it is published")
     if path.suffix in BINARY:
         return
@@ -251,9 +265,9 @@ def _digest(path: Path, digest: "hashlib._Hash") -> str:
     return digest.hexdigest()
 
 
-def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
     rest = iter(names)
-    while batch := list(islice(rest, FILES_PER_COMMIT)):
+    while batch := list(islice(rest, size)):
         yield batch
 
 

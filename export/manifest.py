@@ -75,7 +75,7 @@ def check_manifest(folder: Path, part: str) -> int | None:
 
     Args:
         folder: Download, with the manifest if there is one.
-        part: Folder in it that was downloaded.
+        part: Folder or file in it that was downloaded.
 
     Returns:
         None if there is no manifest.
@@ -216,7 +216,7 @@ def _compare_files(folder: Path, part: str, remedy: str = "") -> set[str]:
         RunError: A file is missing or differs; `remedy` is what to do about one that differs.
     """
     digests = _read_subjects(folder)
-    named = {name for name in digests if name.startswith(f"{part}/")}
+    named = {name for name in digests if name == part or name.startswith(f"{part}/")}
     for name in sorted(named):
         if not (folder / name).is_file():
             raise RunError(f"{folder}: {name} is missing, which the manifest names")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from trajsmith.records.answers import AnswerFact, RequestedInfo
     from trajsmith.records.attempt import Difficulty, ScoredPlay, SolverAttempt
     from trajsmith.records.bounded_templates import walk_tree
-    from trajsmith.records.bounds import LONGEST_NAME, PlainName, Seed
+    from trajsmith.records.bounds import LONGEST_NAME, PlainName, Seed, shorten_name
     from trajsmith.records.canonical import (
         DEEPEST_JSON,
         JsonObject,
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     )
     from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
     from trajsmith.records.message import FunctionCall, Message, ToolCall
-    from trajsmith.records.paths import SourcePath, SourceReference
+    from trajsmith.records.paths import HUB, SourcePath, SourceReference
     from trajsmith.records.record import FrozenModel, Record, check_order, format_first_error, read_stored
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
     from trajsmith.records.rubric import Criterion, CriterionOutcome, LeftOut, Topic
@@ -137,7 +137,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "answers": "AnswerFact RequestedInfo",
     "attempt": "Difficulty ScoredPlay SolverAttempt",
-    "bounds": "LONGEST_NAME PlainName Seed",
+    "bounds": "LONGEST_NAME PlainName Seed shorten_name",
     "canonical": (
         "DEEPEST_JSON JsonObject JsonValue canonical_json compute_entry_weight compute_part_digest "
         "compute_parts_digest compute_state_digest compute_table_digest content_hash derive_seed hash_bytes is_too_deep"
@@ -163,7 +163,7 @@ _NAMES = {
     "journal": ("AppendFile StepJournal count_records read_entries read_lines read_records read_whole_records"),
     "links": "open_no_follow refuse_link refuse_links",
     "message": "FunctionCall Message ToolCall",
-    "paths": "SourcePath SourceReference",
+    "paths": "HUB SourcePath SourceReference",
     "record": "FrozenModel Record check_order format_first_error read_stored",
     "registry": "PluginSource Registry list_program_plugins",
     "secrets": "find_secret known_secrets redact_key_shapes redact_secrets",
@@ -191,6 +191,7 @@ __all__ = [
     "CALL_TOOL",
     "DEEPEST_JSON",
     "DIRECTORY_TOOLS",
+    "HUB",
     "LIST_TOOLS",
     "LONGEST_NAME",
     "MAX_FACTS",
@@ -335,6 +336,7 @@ __all__ = [
     "refuse_link",
     "refuse_links",
     "render_tools",
+    "shorten_name",
     "storage_boundary",
     "suggest_names",
     "template_environment",

@@ -6,6 +6,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo
 
+HUB = "hub:"
+"""Prefix of what lies in a repository of the Hub: a run, or environments."""
+
 
 def _resolve(path: Path, info: ValidationInfo) -> Path:
     folder = (info.context or {}).get("folder")
@@ -13,6 +16,8 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
 
 
 def _resolve_reference(reference: str, info: ValidationInfo) -> str:
+    if reference.startswith(HUB):
+        return reference
     name, colon, rest = reference.partition(":")
     return f"{_resolve(Path(name), info)}{colon}{rest}"
 
@@ -20,4 +25,4 @@ def _resolve_reference(reference: str, info: ValidationInfo) -> str:
 SourcePath = Annotated[Path, AfterValidator(_resolve)]
 """A file or folder that is read; made absolute where the validation context has the YAML's `folder`."""
 SourceReference = Annotated[str, AfterValidator(_resolve_reference)]
-"""The same with a name in the file: "my_env.py:MyEnv"."""
+"""The same with a name in the file: "my_env.py:MyEnv"; "hub:owner/name" is no path."""

@@ -27,7 +27,7 @@ def build_domain_source(
         InputError: The name says nothing, or is no name.
     """
     tidy = " ".join(name.split())
-    fault = _find_name_fault(tidy)
+    fault = find_name_fault(tidy)
     if fault:
         raise InputError(f"domain {name[:60]!r}: {fault}")
     return ThemeSource(kind="domain", name=tidy, summary=" ".join(summary.split()), origin=origin, licence=licence)
@@ -43,7 +43,7 @@ def read_domains(path: Path) -> SourceReadResult:
     licence = find_licence(path.parent)
     for number, entry in enumerate(entries, 1):
         name, summary = _parse_entry(entry)
-        fault = _find_name_fault(name) or ("named twice" if name.lower() in sources else "")
+        fault = find_name_fault(name) or ("named twice" if name.lower() in sources else "")
         if fault:
             left_out.append(SkippedItem(what=f"entry {number} {name[:60]!r}", reason=fault))
         else:
@@ -51,6 +51,15 @@ def read_domains(path: Path) -> SourceReadResult:
     if not sources:
         raise InputError(f"{path}: no domain in it: {left_out[0].reason if left_out else 'it is empty'}; {_FORM}")
     return SourceReadResult(sources=tuple(sources.values()), left_out=tuple(left_out), read=len(entries))
+
+
+def read_domain_categories(path: Path) -> dict[str, str]:
+    """Return the categories that a file of domains names, by name in small letters."""
+    return {
+        " ".join(str(entry["name"]).split()).lower(): " ".join(entry["category"].lower().split())[:40]
+        for entry in _read_entries(path)
+        if isinstance(entry, dict) and "name" in entry and isinstance(entry.get("category"), str)
+    }
 
 
 def _read_entries(path: Path) -> list[Any]:
@@ -83,7 +92,7 @@ def _parse_entry(entry: Any) -> tuple[str, str]:
     return " ".join(entry["name"].split()), " ".join(summary.split())
 
 
-def _find_name_fault(name: str) -> str:
+def find_name_fault(name: str) -> str:
     """Return the reason why a text is no name of a domain; empty if it is one."""
     if not any(letter.isalpha() for letter in name):
         return "no name"

@@ -4,7 +4,7 @@ EnvFactory 3.2 and Agent-World 3.1 begin with real sources. The server is one th
 client of `trajsmith.environments.adapters.mcp`; it is asked the same few queries of every domain.
 """
 
-import re
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
@@ -13,14 +13,11 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, Field, PositiveInt, model_validator
 
 from trajsmith.envgen.sources import MAX_SHOWN_PASSAGES, ThemeSource
+from trajsmith.envgen.sources.asked_tool import AskedTool, to_reason
 from trajsmith.envgen.sources.search_hits import SearchHit, find_server_message, parse_hits
 from trajsmith.environments.adapters.mcp import McpSettings
-from trajsmith.environments.adapters.mcp.server import LiveServer
-from trajsmith.environments.adapters.mcp.settings import ToolFilter
-from trajsmith.environments.adapters.mcp.tools import describe
-from trajsmith.environments.arguments import ArgumentValidator
 from trajsmith.phrasing.near_duplicates import find_repeats
-from trajsmith.records import EnvironmentFault, EnvironmentSpec, FrozenModel, InputError, JsonObject, Record
+from trajsmith.records import FrozenModel, JsonObject, Record
 
 DEFAULT_QUERIES = ["{domain} data model", "{domain} how it works rules"]
 _ENVIRONMENT_KEYS = (
@@ -34,6 +31,34 @@ def _check_query(text: str) -> str:
     if "{domain}" not in text or set("{}") & set(text.replace("{domain}", "")):
         raise ValueError(f"{text!r} must hold {{domain}}, and no other braces")
     return text
+
+
+class FetchSettings(FrozenModel):
+    """The tool that reads a page."""
+
+    tool: str = "fetch"
+    argument: str = "url"
+    """Its parameter that takes the address."""
+    arguments: JsonObject = {}
+    """What it is given besides, the same every time."""
+    server: McpSettings | None = None
+    """Server that has it; the one that searches if left out."""
+
+
+class MiningSettings(FrozenModel):
+    """Limits of a search in rounds (Agent-World 3.1)."""
+
+    fetch: FetchSettings = FetchSettings()
+    rounds: int = Field(4, ge=1, le=20)
+    """Rounds at most; a round that brings nothing new is the last one."""
+    queries: int = Field(3, ge=1, le=6)
+    """Queries of a round."""
+    pages: int = Field(3, ge=1, le=10)
+    """Pages that are read in a round."""
+    letters: int = Field(8000, ge=500, le=40_000)
+    """Letters of a page that are read, from its beginning."""
+    rows: int = Field(300, ge=1, le=5000)
+    """Rows of a domain after which it is enough."""
 
 
 class SearchSettings(McpSettings):
@@ -52,6 +77,8 @@ class SearchSettings(McpSettings):
         DEFAULT_QUERIES
     )
     """What is asked of every domain."""
+    mining: MiningSettings | None = None
+    """Rounds of queries and reading by the designer; without it only `queries` are asked."""
 
     @model_validator(mode="after")
     def _only_asked(self) -> Self:
@@ -71,8 +98,8 @@ class Passage(FrozenModel):
     query: str
     page: str
     """Address that the result names; empty if it names none."""
-    licence: None = None
-    """Unknown: no search result states one."""
+    licence: str | None = None
+    """As the page states it; None if it is not known, as with every search result."""
 
 
 class SearchRecord(Record):
@@ -96,11 +123,9 @@ class WebSearcher:
     """A running search server. Use it as a context; one that broke is started again at the next query."""
 
     def __init__(self, settings: SearchSettings, base: Path | None = None) -> None:
-        # only the tool that searches is looked at: what else the server has may be described as it likes
-        self._settings = settings.model_copy(update={"tools": ToolFilter(include=[settings.tool])})
-        self._base = (base or Path()).absolute()
-        self._live: LiveServer | None = None
-        self._name = settings.name
+        self._settings = settings
+        example = settings.queries[0].replace("{domain}", "library loans")
+        self._tool = AskedTool(settings, settings, "search", example, base)
 
     async def __aenter__(self) -> Self:
         """Start the server and see whether it can be asked.
@@ -108,93 +133,55 @@ class WebSearcher:
         Raises:
             InputError: It does not start, has no such tool, or the tool wants other arguments.
         """
-        try:
-            live = await self._running()
-        except EnvironmentFault as fault:
-            raise InputError(f"search: {fault.environment}: {fault.message}; mend `search`, or leave it out") from fault
-        try:
-            self._check(live)
-        except BaseException:
-            await self._close()
-            raise
+        await self._tool.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close()
+        await self._tool.close()
 
     async def search(self, source: ThemeSource) -> SearchRecord:
         """Run all queries of a domain; one that fails is a fault in the record, not an exception."""
         passage_lists, faults = list[list[Passage]](), list[str]()
-        for query in (text.replace("{domain}", source.name) for text in self._settings.queries):
-            hits, fault = await self._ask(query)
+        for query in self.build_queries(source):
+            hits, fault = await self.ask(query)
             passage_lists.append([self._passage(hit, query) for hit in hits])
             faults += [f"{query}: {fault}"] if fault else []
         turns = [passage for turn in zip_longest(*passage_lists) for passage in turn if passage is not None]
-        again = find_repeats([passage.text for passage in turns])
-        distinct = [passage for place, passage in enumerate(turns) if place not in again]
-        shown = tuple(distinct[:MAX_SHOWN_PASSAGES])
-        texts = tuple(passage.text for passage in shown)
-        # a licence that was stated covers the name, not what was found
-        changes = {"passages": texts, "licence": None} if texts else {}
-        return SearchRecord(
-            asked=source, source=source.model_copy(update=changes), passages=shown, repeated=len(again),
-            beyond=len(distinct) - len(shown), faults=tuple(faults),
-        )  # fmt: skip
+        return build_search_record(source, turns, faults)
 
-    async def _ask(self, query: str) -> tuple[list[SearchHit], str]:
+    def build_queries(self, source: ThemeSource) -> list[str]:
+        """Return the queries that are the same for every domain, for one."""
+        return [text.replace("{domain}", source.name) for text in self._settings.queries]
+
+    async def ask(self, query: str) -> tuple[list[SearchHit], str]:
         """Return the results, or none and the reason."""
-        settings = self._settings
-        try:
-            live = await self._running()
-            result = await live.call(settings.tool, {**settings.arguments, settings.argument: query})
-        except (EnvironmentFault, InputError) as fault:
-            return [], _to_line(str(fault))
-        if not result.ok:
-            error_text = result.content.get("error", result.text) if isinstance(result.content, dict) else result.text
-            return [], f"refused: {_to_line(str(error_text))}"
-        error_text = find_server_message(result.content)
-        hits = [] if error_text else parse_hits(result.content)[: settings.results]
-        return hits, "" if hits else f"nothing found{': ' + _to_line(error_text) if error_text else ''}"
-
-    async def _running(self) -> LiveServer:
-        if self._live is None or not self._live.running:
-            await self._close()
-            self._live = await LiveServer.start(self._settings, self._base, self._settings.first_state)
-            self._name = self._live.server_info.name or self._settings.name
-        return self._live
-
-    async def _close(self) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            await live.close()
-
-    def _check(self, live: LiveServer) -> None:
-        wanted, offered = self._settings, sorted(tool.name for tool in live.server_info.tools)
-        if wanted.tool not in offered:
-            has = ", ".join(offered) or "no tools"
-            raise InputError(f"search.tool: {wanted.name} has no tool {wanted.tool!r}; it has {has}")
-        fault = _find_argument_fault(wanted, describe(wanted, live.server_info))
+        content, fault = await self._tool.call(query)
         if fault:
-            raise InputError(fault)
+            return [], fault
+        error_text = find_server_message(content)
+        hits = [] if error_text else parse_hits(content)[: self._settings.results]
+        return hits, "" if hits else f"nothing found{': ' + to_reason(error_text) if error_text else ''}"
+
+    @property
+    def server(self) -> str:
+        """The server as it calls itself."""
+        return self._tool.name
 
     def _passage(self, hit: SearchHit, query: str) -> Passage:
-        return Passage(text=hit.text, server=self._name, tool=self._settings.tool, query=query, page=hit.page)
+        return Passage(text=hit.text, server=self.server, tool=self._settings.tool, query=query, page=hit.page)
 
 
-def _find_argument_fault(settings: SearchSettings, spec: EnvironmentSpec) -> str:
-    """Return the reason why the tool would refuse a query; empty if it would not."""
-    configured = {settings.argument: "search.argument", **dict.fromkeys(settings.arguments, "search.arguments")}
-    known = list(spec.tools[0].parameters)
-    for name, key in configured.items():
-        if name not in known:
-            has = ", ".join(known) or "no parameters"
-            return f"{key}: the tool {settings.tool} has no parameter {name!r}; it has {has}"
-    query = settings.queries[0].replace("{domain}", "library loans")
-    fault = ArgumentValidator(spec).fault(settings.tool, {**settings.arguments, settings.argument: query})
-    return f"search.arguments: the tool {settings.tool} wants others: {fault}" if fault else ""
-
-
-def _to_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()[:300]
+def build_search_record(source: ThemeSource, passages: Sequence[Passage], faults: Sequence[str]) -> SearchRecord:
+    """Return the record of a domain's search: repeated passages count once, those beyond what is shown go."""
+    again = find_repeats([passage.text for passage in passages])
+    distinct = [passage for place, passage in enumerate(passages) if place not in again]
+    shown = tuple(distinct[:MAX_SHOWN_PASSAGES])
+    texts = tuple(passage.text for passage in shown)
+    # a licence that was stated covers the name, not what was found
+    changes = {"passages": texts, "licence": None} if texts else {}
+    return SearchRecord(
+        asked=source, source=source.model_copy(update=changes), passages=shown, repeated=len(again),
+        beyond=len(distinct) - len(shown), faults=tuple(faults),
+    )  # fmt: skip

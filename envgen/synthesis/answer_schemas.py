@@ -8,6 +8,8 @@ from pydantic import Field, StringConstraints, model_validator
 from trajsmith.records import Actor, FrozenModel, JsonObject
 
 LONGEST_NAME = 60
+FIRST_TASKS, FIRST_RULES = 30, 20
+"""Tasks and rules of a first draft at most."""
 SnakeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$", max_length=LONGEST_NAME)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 Size = Literal["small", "medium", "large"]
@@ -57,8 +59,9 @@ class BusinessRule(FrozenModel):
 class Requirements(FrozenModel):
     """Tasks and rules."""
 
-    tasks: tuple[TaskRequirement, ...] = Field(min_length=4, max_length=30)
-    rules: tuple[BusinessRule, ...] = Field(min_length=2, max_length=20)
+    tasks: tuple[TaskRequirement, ...] = Field(min_length=4, max_length=120)
+    rules: tuple[BusinessRule, ...] = Field(min_length=2, max_length=80)
+    """Of an environment that grew over many rounds; a first draft has at most `FIRST_TASKS` and `FIRST_RULES`."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

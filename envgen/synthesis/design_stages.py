@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from trajsmith.envgen.generate.identifiers import to_class_name
 from trajsmith.envgen.sources import MAX_SHOWN_PASSAGES
-from trajsmith.envgen.synthesis.answer_schemas import Proposal, Requirements, Texts, ToolPlan
+from trajsmith.envgen.synthesis.answer_schemas import FIRST_RULES, FIRST_TASKS, Proposal, Requirements, Texts, ToolPlan
 from trajsmith.envgen.synthesis.code_assembly import assemble_module
 from trajsmith.envgen.synthesis.prompt_specs import describe_native_form
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
@@ -40,8 +40,8 @@ async def design_environment(
     from_where: AnswerProvenance = {"propose": proposal_provenance}
     proposed = proposal.model_dump(mode="json")
     requirements, from_where["require"] = await generator.answer(
-        "require", theme.id, Requirements, proposal=proposed, requests=list(theme.source.requests[:30]),
-        passages=list(theme.source.passages[:MAX_SHOWN_PASSAGES]),
+        "require", theme.id, Requirements, find_size_fault, proposal=proposed,
+        requests=list(theme.source.requests[:30]), passages=list(theme.source.passages[:MAX_SHOWN_PASSAGES]),
     )  # fmt: skip
     wanted = requirements.model_dump(mode="json")
     state_code, from_where["state"] = await generator.code(
@@ -103,6 +103,16 @@ def find_missing_table(proposal: Proposal, classes: Sequence[ast.ClassDef]) -> s
 def _derives_from(node: ast.ClassDef, base: str) -> bool:
     names = [part.value if isinstance(part, ast.Subscript) else part for part in node.bases]
     return any(isinstance(part, ast.Name) and part.id == base for part in names)
+
+
+def find_size_fault(requirements: Requirements) -> str:
+    """Return why there are too many tasks or rules for a first draft; empty if there are not."""
+    for noun, count, most in (
+        ("tasks", len(requirements.tasks), FIRST_TASKS), ("rules", len(requirements.rules), FIRST_RULES)
+    ):  # fmt: skip
+        if count > most:
+            return f"there are {count} {noun}; {most} is the most."
+    return ""
 
 
 def find_plan_fault(plan: ToolPlan, requirements: Requirements, most: int) -> str:

@@ -1,7 +1,7 @@
 """Count how far themes came, why the others failed, and what an accepted environment costs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import orjson
@@ -73,6 +73,24 @@ def build_funnel(outcomes: Sequence[SynthesisOutcome], undecided: int, usage: Pa
         cost_per_accepted=round(total.cost / accepted, 6) if accepted else None,
         cost_by_theme={names[theme]: round(one.cost, 6) for theme, one in themes.items() if theme in names},
     )  # fmt: skip
+
+
+class UsageByStage(FrozenModel):
+    """Requests, tokens and cost of some stages of a run."""
+
+    requests: int
+    tokens: int
+    cost: float
+
+
+def count_usage(usage: Path, stages: Collection[str]) -> UsageByStage:
+    """Return what some stages of a run have used.
+
+    Args:
+        usage: Its `usage.jsonl`.
+    """
+    total = sum((one for stage, one in _sum_usage(usage)[0].items() if stage in stages), UsageSummary())
+    return UsageByStage(requests=total.requests, tokens=total.tokens, cost=round(total.cost, 6))
 
 
 def _count_steps(outcomes: Sequence[SynthesisOutcome], undecided: int) -> dict[str, int]:

@@ -80,8 +80,22 @@ _EXAMPLES: dict[str, dict[str, JsonValue]] = {
             "texts": [{"name": "NAMES", "values": ["Ada"]}],
         },
 }  # fmt: skip
+_SOURCE_EXAMPLES: dict[str, dict[str, JsonValue]] = {
+        "search": {
+            "name": "tool rental", "summary": "", "round": 1, "rounds": 4, "tables": ["tools (name): 1 rows"],
+            "queries": ["tool rental rules"], "most": 3, "pages": 3, "statements": 0, "results": ["a"],
+        },
+        "expand": {
+            "count": 20, "full": ["travel"], "categories": ["travel (9)"],
+            "examples": [{"name": "tool rental", "summary": "Rents tools out.", "category": "leisure"}],
+        },
+        "screen": {"domains": [{"name": "tool rental", "summary": "Rents tools out.", "category": "leisure"}]},
+        "read": {"name": "tool rental", "tables": ["tools (name): 1 rows"], "paragraphs": ["a"]},
+}  # fmt: skip
 SPECS = {stage: PromptSpec(f"{PACKAGE}/{stage}", example) for stage, example in _EXAMPLES.items()}
-"""The prompt of every stage."""
+"""The prompt of every stage of an environment."""
+SOURCE_SPECS = {stage: PromptSpec(f"{PACKAGE}/{stage}", example) for stage, example in _SOURCE_EXAMPLES.items()}
+"""The prompt of every stage that finds themes, or what is known of them."""
 
 
 @cache

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from trajsmith.envgen.sources import ThemeSource
 from trajsmith.envgen.sources.web_search import SearchRecord, SearchSettings, WebSearcher
+from trajsmith.envgen.synthesis.mining import MINED, DomainMiner
+from trajsmith.envgen.synthesis.mining_records import MinedDomain
 from trajsmith.envgen.synthesis.records import Theme
 from trajsmith.records import FrozenModel, JsonObject, StepJournal, content_hash
 
@@ -21,6 +23,10 @@ class SearchCounts(FrozenModel):
     """Theme to why it goes on without passages."""
     faults: int
     """Queries of which nothing came."""
+    rows: int = 0
+    """Rows that were read from pages."""
+    pages: int = 0
+    """Pages that were read."""
 
 
 def find_unsearched_in_folder(
@@ -39,16 +45,23 @@ def find_unsearched(store: StepJournal, settings: SearchSettings, sources: Seque
 
 
 async def search_all(
-    store: StepJournal, settings: SearchSettings, sources: Sequence[ThemeSource], tell: Callable[[str], None]
+    store: StepJournal,
+    settings: SearchSettings,
+    sources: Sequence[ThemeSource],
+    tell: Callable[[str], None],
+    miner: DomainMiner | None = None,
 ) -> list[ThemeSource]:
     """Return the sources with the passages that were searched for them, each once.
+
+    Args:
+        miner: Searches in rounds, in place of the same few queries for every domain.
 
     Raises:
         InputError: The server does not start, or cannot be asked what the settings say.
     """
     waiting = find_unsearched(store, settings, sources)
     if waiting:
-        async with WebSearcher(settings) as searcher:
+        async with miner or WebSearcher(settings) as searcher:
             for source in waiting:
                 one = await searcher.search(source)
                 store.put(SEARCHES_FILE, _build_key(settings, source), one)
@@ -85,12 +98,16 @@ def count_searches(store: StepJournal, sources: Sequence[ThemeSource]) -> Search
     """Count the searches behind the sources of this start."""
     ids = [Theme(source=source).id for source in sources]
     records = [one for one in (_find_search(store, theme) for theme in ids) if one is not None]
+    names = {one.asked.name for one in records}
+    mined = {one.name: one for one in store.all(MINED, MinedDomain) if one.name in names}.values()
     return SearchCounts(
         themes=len(records),
         passages=sum(len(one.passages) for one in records),
         repeated=sum(one.repeated for one in records),
         without={one.asked.name: "; ".join(one.faults) for one in records if not one.passages},
         faults=sum(len(one.faults) for one in records),
+        rows=sum(len(one.rows) for one in mined),
+        pages=sum(one.pages for one in mined),
     )
 
 
@@ -115,4 +132,5 @@ def _describe_search(one: SearchRecord) -> str:
 
 def _build_key(settings: SearchSettings, source: ThemeSource) -> str:
     """A search is named by what was asked of whom; settings that change ask anew."""
-    return content_hash([settings.model_dump(mode="json"), source.model_dump(mode="json")], 20)
+    exclude = {"mining"} if settings.mining is None else None
+    return content_hash([settings.model_dump(mode="json", exclude=exclude), source.model_dump(mode="json")], 20)

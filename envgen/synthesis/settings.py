@@ -25,11 +25,17 @@ STAGES: dict[str, StageRole] = {
     "check": "checker",
     "enlarge": "designer",
     "extend": "programmer",
+    "search": "designer",
+    "read": "designer",
+    "expand": "designer",
+    "screen": "checker",
 }
-"""What models are asked for and by which role; the names are those of the prompts. The last two are of growth."""
+"""What models are asked for and by which role; the names are those of the prompts."""
+SOURCE_STAGES = ("search", "read", "expand", "screen")
+"""Stages in which themes and what is known of them are found, before anything is made."""
 GROWTH_STAGES = ("enlarge", "extend", "test", "repair", "try", "check", "phrase")
 """Stages of an environment that grows, in order."""
-GENERATION_STAGES = tuple(stage for stage in STAGES if stage not in ("enlarge", "extend"))
+GENERATION_STAGES = tuple(stage for stage in STAGES if stage not in ("enlarge", "extend", *SOURCE_STAGES))
 """Stages of an environment that is made from a source."""
 
 

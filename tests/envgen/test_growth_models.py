@@ -16,6 +16,7 @@ from trajsmith.envgen.growth.model_extension import GrowthPlan, find_extension_f
 from trajsmith.envgen.growth.model_growth import GrowthResult
 from trajsmith.envgen.growth.model_parent import ModelParent
 from trajsmith.envgen.growth.regression import EnvironmentSize, count_references, find_incompatible_tools
+from trajsmith.envgen.growth.rounds import describe_attempt, find_worse, name_child
 from trajsmith.envgen.synthesis.answer_schemas import Repair
 from trajsmith.envgen.synthesis.records import Complaint, Theme
 from trajsmith.envgen.synthesis.repair_stage import find_repair_fault
@@ -262,3 +263,83 @@ def test_the_dry_run_shows_the_stages_of_growth_and_asks_nothing(monkeypatch, ca
 def test_another_parent_name_or_wish_is_another_theme(parent):
     themes = {Theme(source=parent.source(*one)).id for one in (("a", ""), ("b", ""), ("a", "rooms"))}
     assert len(themes) == 3 and Theme(source=parent.source("a", "")).id in themes
+
+
+@pytest.fixture(scope="module")
+def rounds(story, tmp_path_factory):
+    """Two rounds on what has grown once: one that is accepted, and one that proposes again what is there."""
+    scrap = tmp_path_factory.mktemp("rounds")
+    with RunningServer(script=str(EXPERT), model="expert") as server:
+        config = write_config(scrap, server.url)
+        grow = ("env", "grow", story["child"], "--config", config, "--out", scrap, "--rounds", 2)
+        notices = ("--wish", "member notices") * 2
+        told = {"scrap": scrap, "done": trajsmith(*grow, *notices)}
+        before = server.stats()["answered"]
+        told["again"] = trajsmith(*grow, *notices)
+        told["asked_again"] = server.stats()["answered"] - before
+    return told
+
+
+def test_rounds_grow_upon_each_other_and_a_bad_one_is_undone(rounds):
+    done, scrap = rounds["done"], rounds["scrap"]
+    assert done.returncode == 0, done.stderr[-2000:]
+    first, second = json.loads((scrap / "score_library_g2.rounds.json").read_text())
+    assert (first["parent"], first["name"], first["accepted"]) == ("score_library_g2", "score_library_g3", True)
+    assert (first["entities"], first["tools"], first["rules"], first["score"]) == (7, 19, 14, 1.0)
+    assert (second["parent"], second["name"], second["reason"]) == ("score_library_g3", "score_library_g4", "rejected")
+    assert first["tokens"] > 0 and first["cost"] > 0 and second["tokens"] > 0
+    assert "1 of 2 rounds accepted, " in done.stdout and "score_library_g3.py" in done.stdout
+    assert not (scrap / "score_library_g4").exists()
+    grown = GrowthResult.model_validate_json((scrap / "score_library_g3" / "grown.json").read_bytes())
+    assert (grown.parent, grown.generation) == ("score_library_g2", 3)
+    assert len(json.loads((scrap / "score_library_g3" / "tests.json").read_text())) == 37, "all earlier tests are held"
+
+
+def test_a_grown_environment_is_published_without_paths_of_this_machine(rounds, tmp_path):
+    from trajsmith.export.environment_publication import record_environments, write_publication
+
+    recorded = record_environments([rounds["scrap"] / "score_library_g3"])
+    (entry,) = write_publication(recorded, tmp_path / "out", "scores").environments
+    assert (entry.tools, entry.tests, entry.models, entry.licence) == (19, "37 passed", ("expert",), "")
+    files = [file for file in (tmp_path / "out").rglob("*") if file.is_file()]
+    assert len(files) > 8 and not [file for file in files if str(rounds["scrap"]) in file.read_text()]
+
+
+def test_rounds_that_are_done_ask_no_model_again(rounds):
+    assert rounds["again"].returncode == 0
+    assert rounds["asked_again"] <= 4, "each start asks once whether the model is there"
+
+
+def test_a_child_that_is_worse_is_undone(rounds, story, folder):
+    parent = ModelParent(folder)
+    grown = GrowthResult.model_validate_json((story["child"] / "grown.json").read_bytes())
+    assert find_worse(parent, grown) == find_worse(parent, grown.model_copy(update={"score": 0.985})) == ""
+    worse = find_worse(parent, grown.model_copy(update={"score": 0.93}))
+    assert worse == "the environment checker gives 0.93, and 1.00 for score_library"
+    assert name_child(parent, 1) == "score_library_g2" and name_child(parent, 2) == "score_library_r2_g2"
+    assert name_child(ModelParent(rounds["scrap"] / "score_library_g3"), 3) == "score_library_r3_g4"
+    assert describe_attempt(story["work"], parent).startswith("rooms, bookings, list_rooms")
+    assert describe_attempt(rounds["scrap"], parent) == "", "there was no design"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rounds", "2", "--name", "x"], "--rounds goes without --name"),
+        (["--rounds", "2", "--dry-run"], "--rounds goes without --name"),
+        (["--wish", "a", "--wish", "b"], "several --wish go with --rounds"),
+        (["--rounds", "2"], "give --config"),
+        (
+            ["--rounds", "2", "--config", "gen.yaml", "--wish", "a", "--wish", "b", "--wish", "c"],
+            "3 --wish for 2 rounds",
+        ),
+    ],
+    ids=["name", "dry-run", "wishes", "config", "more-wishes"],
+)
+def test_wrong_options_of_rounds_are_one_line(folder, options, message):
+    from typer.testing import CliRunner
+
+    from trajsmith.cli.app import app
+
+    done = CliRunner().invoke(app, ["env", "grow", str(folder), *options])
+    assert isinstance(done.exception, InputError) and message in str(done.exception)

@@ -52,7 +52,7 @@ class Hub:
             _, _, kind, owner, name, *rest = path.split("/")
             return await self._api(request, f"{kind}/{owner}/{name}", rest)
         parts = path.strip("/").split("/")
-        kind, parts = ("datasets", parts[1:]) if parts[0] == "datasets" else ("models", parts)
+        kind, parts = (parts[0], parts[1:]) if parts[0] in ("datasets", "spaces") else ("models", parts)
         if parts[1].endswith(".git"):
             return await self._batch(request)
         repo = self.repos.get(f"{kind}/{parts[0]}/{parts[1]}")
@@ -63,7 +63,7 @@ class Hub:
         kind, name = body.get("type", "model") + "s", f"{body['organization']}/{body['name']}"
         if body["organization"] != "me":
             return JSONResponse({"error": "no rights in this namespace"}, 403)
-        url = f"{self.url}/{'datasets/' if kind == 'datasets' else ''}{name}"
+        url = f"{self.url}/{'' if kind == 'models' else kind + '/'}{name}"
         if f"{kind}/{name}" in self.repos:
             return JSONResponse({"error": "exists", "url": url}, 409)
         private = body.get("private", body.get("visibility") == "private")

@@ -135,7 +135,7 @@ def test_a_wrong_token_is_one_line(tmp_path, hub):
 @pytest.mark.parametrize(
     ("repo", "text"),
     [
-        pytest.param("you/rows", r"you/rows: this token may not write there \(403\)", id="not-ours"),
+        pytest.param("you/rows", r"this token may not use it \(403\): check the name", id="not-ours"),
         pytest.param("me/../rows", "write the repository as owner/name, for example me/rows", id="path"),
         pytest.param("rows", "write the repository as owner/name, for example me/rows", id="no-owner"),
         pytest.param("me/a b", "is no name of a repository", id="space"),

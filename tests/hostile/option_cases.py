@@ -79,6 +79,10 @@ GOOD = {
     "env show": ["bank"],
     "env check": ["bank", "--budget", "1", "--threshold", "0"],
     "env gen": ["--from-tables", "missing", "--out", "made", "--dry-run"],
+    "env push": ["missing", "me/shops", "--dry-run"],
+    "env bundle": ["missing", "--out", "bundle", "--name", "acme-shops"],
+    "env export": ["missing", "--out", "awm"],
+    "env expand": ["missing", "--count", "9", "--config", "line.yaml"],
     "env sources": ["--from-domains", "missing"],
     "env duplicates": ["--library"],
     "env taxonomy": ["--library"],
@@ -104,8 +108,8 @@ MORE = {
 """Other calls of a command whose options exclude each other."""
 MOST = 700
 """Cases with --full, of more than twice as many."""
-LEFT_OUT = {"env serve", "task serve", "env probe", "models fetch-demo", "bench"}
-"""Commands that wait for clients, look only at the machine, or fetch from a package index."""
+LEFT_OUT = {"env serve", "env pull", "task serve", "env probe", "models fetch-demo", "bench"}
+"""Commands that wait for clients, look only at the machine, or fetch from the Hub or a package index."""
 OUTPUTS = {"--bfcl", "--html", "--json", "--out", "target"}
 GROWS = {"resume", "sample", "ground", "tasks", "vary", "play", "verify", "export", "report"}
 

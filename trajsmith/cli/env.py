@@ -3,14 +3,16 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.env_check import check
 from trajsmith.cli.env_gen import gen
+from trajsmith.cli.env_publish import bundle, export, pull, push
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
-from trajsmith.records import InputError, RunError
+from trajsmith.records import InputError, RunError, escape_controls
 
 if TYPE_CHECKING:
     from trajsmith.records import EnvironmentSpec
@@ -19,6 +21,10 @@ app = typer.Typer(help="List, show, examine and serve environments; test the san
 app.command()(check)
 app.command()(gen)
 app.command()(serve)
+app.command()(push)
+app.command()(pull)
+app.command()(bundle)
+app.command()(export)
 _EFFECTS = {True: "read", False: "write", None: "?"}
 
 
@@ -27,11 +33,12 @@ def list_environments(
     names: Annotated[bool, typer.Option("--names", help="Only the names, one a line.")] = False,
 ) -> None:
     """List the bundled and installed environments."""
+    from trajsmith.environments import list_bundled_environments
     from trajsmith.environments.library import ENVIRONMENTS
     from trajsmith.environments.linked import list_worlds
 
     if names:
-        for name in ENVIRONMENTS.names():
+        for name in (*ENVIRONMENTS.names(), *list_bundled_environments()):
             typer.echo(name)
         return
     table = Table("name", "domain", "tools", "of the user", "about")
@@ -39,6 +46,9 @@ def list_environments(
         spec = ENVIRONMENTS.get(name).describe()
         mine = sum(tool.actor == "user" for tool in spec.tools)
         table.add_row(name, spec.domain, str(len(spec.tools)), str(mine or ""), spec.description.split("\n")[0])
+    for name, entry in list_bundled_environments().items():
+        words = [escape(escape_controls(text)) for text in (entry.domain, entry.description)]
+        table.add_row(name, words[0], str(entry.tools), str(entry.user_tools or ""), words[1])
     out.print(table)
     print_line(f"linked worlds, several of them as one: {', '.join(list_worlds())}")
 

@@ -1,7 +1,7 @@
 """`trajsmith env gen` from themes, with models: sources, what is shown before and after."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,15 +80,20 @@ def gen_by_models(
         raise RunError(f"nothing is accepted; the reasons stand in {settings.run / 'outcomes.jsonl'}")
 
 
-@contextmanager
-def explain_resume(run: Path) -> Iterator[None]:
+def explain_resume(run: Path) -> AbstractContextManager[None]:
     """Say how a run that stops goes on."""
+    return explain_stop(f"trajsmith resume {run}")
+
+
+@contextmanager
+def explain_stop(command: str) -> Iterator[None]:
+    """Say by which command something that stops goes on."""
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise RunError(f"stopped; nothing is lost, resume with: trajsmith resume {run}") from stop
+        raise RunError(f"stopped; nothing is lost, resume with: {command}") from stop
     except ModelFault as fault:
-        raise RunError(f"{fault}; nothing is lost, resume with: trajsmith resume {run}") from fault
+        raise RunError(f"{fault}; nothing is lost, resume with: {command}") from fault
 
 
 def require_decisions(undecided: Mapping[str, str], run: Path) -> None:
@@ -184,6 +189,12 @@ def _preview_search(settings: "GenConfig", sources: "Sequence[ThemeSource]") -> 
         f"search: {search.tool} of {search.name}: {len(search.queries)} queries for each of {number} themes, "
         f"{search.results} results each; themes with requests, documents or an earlier search are not searched for"
     )
+    if search.mining is not None:
+        mining = search.mining
+        print_line(
+            f"then up to {mining.rounds} rounds of {mining.queries} queries and {mining.pages} pages for each, with a "
+            "request to the designer per round and page, which are not in the estimate"
+        )
 
 
 def show(run: Path | None, outcomes: "Sequence[SynthesisOutcome]", funnel: "Funnel") -> None:
@@ -228,6 +239,8 @@ def _show_search(search: "SearchCounts") -> None:
         f"search: {search.themes} themes, {search.passages} passages, {search.repeated} repeated, "
         f"{search.faults} queries without results, {len(search.without)} themes without passages"
     )
+    if search.pages:
+        print_line(f"read: {search.pages} pages, {search.rows} rows")
 
 
 def _show_funnel(funnel: "Funnel") -> None:

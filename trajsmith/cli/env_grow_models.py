@@ -35,6 +35,24 @@ def grow_by_models(
         InputError: Parent or configuration cannot be used.
         RunError: The child is rejected, or a model was out; the reasons have been shown.
     """
+    outcome = grow_once(wanted, config, run, overrides, dry_run)
+    if outcome is not None and outcome[1] is None:
+        _, _, name, folder = outcome
+        raise RunError(f"{name} stays as it is; the reasons stand in {folder / 'outcomes.jsonl'}")
+
+
+def grow_once(
+    wanted: "GrowthRequest", config: Path | None, run: Path | None, overrides: Sequence[str], dry_run: bool = False
+) -> "tuple[RunGenerationResult, GrowthResult | None, str, Path] | None":
+    """Make a child and print what came of it; return the run, the child, the parent's name and the folder of records.
+
+    Returns:
+        None if nothing was to be done; None as the child if it was rejected.
+
+    Raises:
+        InputError: Parent or configuration cannot be used.
+        RunError: A model was out.
+    """
     from trajsmith.envgen.growth.model_growth import require_free_folder
     from trajsmith.envgen.growth.model_parent import ModelParent
     from trajsmith.envgen.synthesis.records import Theme
@@ -49,14 +67,14 @@ def grow_by_models(
     _must_have_room(parent, settings)
     if dry_run:
         preview(settings, [source], GROWTH_STAGES)
-        return
+        return None
     with explain_resume(folder):
         generated, grown = run_async(_grown(parent, source, settings, wanted))
     show(None, generated.outcomes, generated.funnel)
     require_decisions(generated.undecided, folder)
-    if grown is None:
-        raise RunError(f"{parent.name} stays as it is; the reasons stand in {folder / 'outcomes.jsonl'}")
-    _print_growth(grown)
+    if grown is not None:
+        _print_growth(grown)
+    return generated, grown, parent.name, folder
 
 
 def resume_generation(run: Path, overrides: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ Json = Annotated[Path | None, typer.Option("--json", help="Write the whole resul
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `trajsmith env`."""
-    for command in (grow, taxonomy, duplicates, gaps, sources):
+    for command in (grow, expand, taxonomy, duplicates, gaps, sources):
         app.command()(command)
 
 
@@ -45,22 +45,70 @@ def grow(
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Its name; left out, the parent's with _g2, _g3.")] = None,
     wish: Annotated[
-        str | None, typer.Option("--wish", help="What there should be more of; left out, the models choose.")
+        list[str] | None,
+        typer.Option(
+            "--wish", help="What there should be more of; left out, the models choose. With --rounds one for each."
+        ),
     ] = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=40, help="Rounds, each on the result of the one before.")
+    ] = 1,
     run: Annotated[Path | None, typer.Option("--run", help="Folder of records; left out, OUT/work/NAME.")] = None,
     overrides: Set = None,
     dry_run: DryRun = False,
 ) -> None:
     """Have models make a richer environment of one that models made; it passes all earlier tests and the checks.
 
-    Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was.
+    Exit code 1 if nothing is accepted; the parent stays as it is. A killed run goes on where it was. A round that is
+    rejected, or worse than what it started from, is undone, and the next one starts there again.
     """
     from trajsmith.cli.env_grow_models import grow_by_models
     from trajsmith.pipeline.environment_generation import GrowthRequest
 
     out_dir = target or (directory if directory.name.strip(".") else directory.resolve()).parent
-    wanted = GrowthRequest(directory=directory, out=out_dir, name=name, wish=wish)
+    if rounds > 1:
+        from trajsmith.cli.env_grow_rounds import grow_in_rounds
+
+        if name is not None or run is not None or dry_run:
+            raise InputError("--rounds goes without --name, --run and --dry-run: rounds name their own")
+        grow_in_rounds(directory, out_dir, rounds, wish or [], config, overrides or [])
+        return
+    if wish is not None and len(wish) > 1:
+        raise InputError("several --wish go with --rounds")
+    wanted = GrowthRequest(directory=directory, out=out_dir, name=name, wish=wish[0] if wish else None)
     grow_by_models(wanted, config, run, overrides or [], dry_run)
+
+
+def expand(
+    seeds: Annotated[
+        Path | None,
+        typer.Argument(metavar="SEEDS", help="Names of domains, as for `env sources`; left out, those of `env gaps`."),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", min=1, max=100_000, help="Domains that are wanted, the seeds included.")
+    ] = 1000,
+    target: Annotated[Path, typer.Option("--out", help="File of the list (YAML).")] = Path("domains.yaml"),
+    config: ModelConfig = None,
+    run: Annotated[Path | None, typer.Option("--run", help="Folder of records, not the configuration's.")] = None,
+    overrides: Set = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=60, help="Domains that a round asks for.")] = 20,
+    share: Annotated[
+        float, typer.Option("--share", min=0.001, max=1, help="Largest share of one category in --count.")
+    ] = 0.08,
+    alike: Annotated[
+        float, typer.Option("--alike", min=0.05, max=1, help="Similarity from which two domains count as one, 0 to 1.")
+    ] = 0.7,
+    embedding: Embedding = None,
+) -> None:
+    """Have models propose further domains in rounds, for `env gen --from-domain`: none twice, each with a state.
+
+    Exit code 1 if fewer than --count were found; those that were are in the file. A killed run goes on where it was.
+    """
+    from trajsmith.cli.env_expand import expand_list
+    from trajsmith.envgen.synthesis.expansion import ExpansionPlan
+
+    plan = ExpansionPlan(count=count, batch=batch, share=share, alike=alike)
+    expand_list(seeds, plan, target, config, run, overrides or [], embedding)
 
 
 def taxonomy(

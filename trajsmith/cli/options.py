@@ -8,7 +8,8 @@ import typer
 WHAT = (
     "Name of a bundled environment (`trajsmith env list`); RUN.yaml or RUN.yaml:NAME; a Python file of any known form; "
     "an OpenAPI document; the mcp.json of a client; a directory in Agent-World's form; a checkout of EnvFactory or a "
-    "metadata file of EnvScaler, with :NAME for one of its environments."
+    "metadata file of EnvScaler, with :NAME for one of its environments; hub:OWNER/NAME:ENVIRONMENT of `trajsmith env "
+    "pull`; BUNDLE.ENVIRONMENT of an installed bundle."
 )
 """Help of an argument that names an environment."""
 MOST_SEED = 2**63 - 1

@@ -12,6 +12,7 @@ from trajsmith.records import InputError, Registry, RunError
 
 REGISTRIES = {
     "environments": "trajsmith.environments.library:ENVIRONMENTS",
+    "bundles": "trajsmith.environments.bundles:BUNDLES",
     "adapters": "trajsmith.environments.adapters.registry:ADAPTERS",
     "providers": "trajsmith.models.settings:PROVIDERS",
     "rewards": "trajsmith.verify.rewards:REWARDS",

@@ -23,7 +23,7 @@ def list_prompts(
     ] = None,
 ) -> None:
     """List the prompts with role, version, purpose and source; reads and checks every one."""
-    from trajsmith.envgen.synthesis.prompt_specs import SPECS
+    from trajsmith.envgen.synthesis.prompt_specs import SOURCE_SPECS, SPECS
     from trajsmith.envgen.synthesis.settings import STAGES
     from trajsmith.models.prompts import Prompts
     from trajsmith.pipeline.stages import PROMPTS
@@ -31,7 +31,7 @@ def list_prompts(
     prompts = Prompts(folder)
     table = Table("prompt", "role", "version", "purpose", "source")
     roles = [(role, spec) for role, specs in PROMPTS.items() for spec in specs]
-    for role, spec in [*roles, *((STAGES[stage], spec) for stage, spec in SPECS.items())]:
+    for role, spec in [*roles, *((STAGES[stage], spec) for stage, spec in (SPECS | SOURCE_SPECS).items())]:
         prompt = prompts.get(spec)
         table.add_row(prompt.name, role, prompt.version, prompt.purpose, prompt.source)
     out.print(table)

@@ -18,7 +18,8 @@ from trajsmith.envgen.synthesis.concurrent_themes import synthesize_environments
 from trajsmith.envgen.synthesis.examination import DraftRunner
 from trajsmith.envgen.synthesis.funnel import Funnel, build_funnel
 from trajsmith.envgen.synthesis.loop import SynthesisLoop
-from trajsmith.envgen.synthesis.prompt_specs import SPECS
+from trajsmith.envgen.synthesis.mining import DomainMiner, open_reader
+from trajsmith.envgen.synthesis.prompt_specs import SOURCE_SPECS, SPECS
 from trajsmith.envgen.synthesis.prompted_generation import PromptedGenerator
 from trajsmith.envgen.synthesis.records import SynthesisOutcome, Theme
 from trajsmith.envgen.synthesis.search_records import (
@@ -120,12 +121,16 @@ async def check_ready(config: GenConfig, sources: Sequence[ThemeSource] = ()) ->
         InputError: One of them is wrong.
     """
     prompts = Prompts(config.prompts)
-    for spec in (*SPECS.values(), STATEFUL_PROMPT):
+    for spec in (*SPECS.values(), *SOURCE_SPECS.values(), STATEFUL_PROMPT):
         prompts.get(spec)
     await check_models(config.models, build_role_settings(config.roles), cast(tuple[Role, ...], ROLES))
     if config.search is not None and find_unsearched_in_folder(config.run, config.search, sources):
         async with WebSearcher(config.search):
             pass  # it starts, and has the tool
+        if config.search.mining is not None:
+            reader = open_reader(config.search, config.search.mining)
+            await reader.start()
+            await reader.close()
     return prompts
 
 
@@ -215,16 +220,17 @@ async def generate(
         roles = build_role_settings(config.roles)
         registry = ModelRegistry(config.models, roles, config.budget, run.path, f"trajsmith resume {run.path}")
         try:
-            models = _open_stage_models(registry)
+            models = open_stage_models(registry)
             _store_inputs(run, GenerationInputs(sources=tuple(sources), tasks=tasks))
             reading = await read_task_set_with_model(models["designer"], prompts, tasks) if tasks else None
             sources = sources if reading is None else [*sources, *reading.sources]
             _store_sources(store, sources)
             run.file(UNREAD).unlink()
-            sources = await _searched(config, store, sources, console)
+            generator = PromptedGenerator(models, prompts, SPECS | SOURCE_SPECS)
+            sources = await _searched(config, store, sources, console, generator)
             bench = DraftRunner(run.path / "drafts", config.synthesis, config.sandbox)
             loop = make_loop(
-                PromptedGenerator(models, prompts, SPECS),
+                generator,
                 bench,
                 store,
                 config.makers(prompts),
@@ -241,12 +247,18 @@ async def generate(
 
 
 async def _searched(
-    config: GenConfig, store: StepJournal, sources: Sequence[ThemeSource], console: Console | None
+    config: GenConfig,
+    store: StepJournal,
+    sources: Sequence[ThemeSource],
+    console: Console | None,
+    generator: PromptedGenerator,
 ) -> Sequence[ThemeSource]:
     """The sources, with passages where a search found some."""
     if config.search is None:
         return sources
-    search_result = await search_all(store, config.search, sources, _build_printer(console))
+    tell = _build_printer(console)
+    miner = None if config.search.mining is None else DomainMiner(generator, store, config.search, tell)
+    search_result = await search_all(store, config.search, sources, tell, miner)
     _store_sources(store, search_result)
     return search_result
 
@@ -291,7 +303,8 @@ def _store_sources(store: StepJournal, sources: Sequence[ThemeSource]) -> None:
             store.put("themes", theme.id, theme)
 
 
-def _open_stage_models(registry: ModelRegistry) -> dict[StageRole, ChatModel]:
+def open_stage_models(registry: ModelRegistry) -> dict[StageRole, ChatModel]:
+    """Return the model of each role."""
     return {role: registry.require_role_model(role) for role in ROLES}
 
 

@@ -7,13 +7,14 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from trajsmith.environments import BUNDLES
 from trajsmith.environments.adapters.mcp import is_client_file
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
-from trajsmith.records import InputError, compose_yaml, format_first_error
+from trajsmith.records import HUB, InputError, compose_yaml, format_first_error
 
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
 _CLASS = re.compile(r"(.*\.py):(\w+)")
@@ -65,6 +66,10 @@ def find_named_entries(reference: str) -> list[EnvironmentSettings]:
         return [EnvironmentSettings(library=reference)]
     if reference in list_worlds():
         return [EnvironmentSettings(linked=reference)]
+    if reference.startswith(HUB):
+        return expand_settings(_entry(reference, python=reference))
+    if not Path(reference).exists() and reference.partition(".")[0] in BUNDLES.names():
+        return expand_settings(_entry(reference, library=reference))
     match = _ENTRY.fullmatch(reference)
     if match and Path(match[1]).is_file():
         return _of_yaml(Path(match[1]), match[2])

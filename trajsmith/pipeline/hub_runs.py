@@ -8,8 +8,8 @@ from trajsmith.environments.sandbox.settings import SandboxSettings
 from trajsmith.export import ENVELOPE, MANIFEST, check_manifest
 from trajsmith.export.hub import TASKS_OF_DATASET, translate_hub_errors
 from trajsmith.pipeline.config import ExportSettings, RunConfig, load_config
-from trajsmith.pipeline.run_directory import HUB, RunDirectory
-from trajsmith.records import InputError
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.records import HUB, InputError
 
 _REVISION = re.compile(r"(?:(?!\.\.)[\w.\-/]){0,200}")
 """What may stand in a folder's name: no step up, no control characters."""
@@ -88,7 +88,8 @@ def check_foreign_config(file: Path, repo: str) -> None:
         python = str(entry.python).partition(":")[0] if entry.python else None
         files = [path for path in (python, *entry.state_files, entry.phrases, entry.scenarios) if path is not None]
         inside = all((place / path).resolve().is_relative_to(place) for path in files)
-        known = entry.kind in ("library", "python") or entry.linked in list_worlds()
+        here = not (entry.python or "").startswith(HUB)
+        known = (here and entry.kind in ("library", "python")) or entry.linked in list_worlds()
         if not known or not inside or not _is_no_weaker(entry.sandbox):
             raise InputError(
                 f"{repo}: an environment ({entry.kind}) of its {file.name} starts programs, names files elsewhere or "

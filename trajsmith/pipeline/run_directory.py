@@ -17,6 +17,7 @@ import orjson
 import yaml
 
 from trajsmith.records import (
+    HUB,
     InputError,
     JsonObject,
     JsonValue,
@@ -44,8 +45,6 @@ CACHE = "cache"
 COPIED_IMPORTS = "imports"
 """Folder of the copies of imported files."""
 LOCK, OWNER = ".lock", ".lock.owner"
-HUB = "hub:"
-"""Prefix of a run in a dataset repository of the Hub (`open_run`)."""
 SCRAP = ".tmp"
 KEPT = (LOCK, OWNER, CONFIG, LEDGER, CACHE)
 """What a fresh start does not remove as a whole."""

@@ -31,6 +31,8 @@ STAGES = {
     "You judge calls": "check",
     "You enlarge an environment": "enlarge",
     "You extend the file": "extend",
+    "You search for": "search",
+    "You take records": "read",
 }
 EDIT = re.compile(r"<<<<\n(.*?)====\n(.*?)>>>>\n?", re.DOTALL)
 SHOWN = re.compile(r"The file:\n```python\n(.*?)\n```\n(?:Complaints|Answer with all)", re.DOTALL)
