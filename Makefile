@@ -41,7 +41,7 @@ durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew h
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: $(addprefix .integrations/.,atif datasets harbor in_toto inspect llamafactory nemo_gym openenv verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif datasets harbor in_toto inspect llamafactory mcp_servers nemo_gym openenv verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -195,6 +195,15 @@ $(STAMPS)/train: $(STAMPS)/dev
 	$(PYTHON) -m venv .integrations/$*
 	.integrations/$*/bin/python -m pip install --quiet --disable-pip-version-check $(NEEDS) -e .
 	@touch $@
+
+# Public MCP servers that no configuration describes; each pins its own SDK, so each has an environment of its own.
+MCP_SERVERS := mcp-server-sqlite==2025.4.25 mcp-server-time==2026.10.19 mcp-server-calculator==0.2.1 memo-mcp==0.1.0 finamatik-ops-mcp==0.1.1
+.integrations/.mcp_servers:
+	for package in $(MCP_SERVERS); do \
+		folder=.integrations/mcp_servers/$${package%%==*} && $(PYTHON) -m venv $$folder && \
+		$$folder/bin/python -m pip install --quiet --disable-pip-version-check $$package || exit 1; done
+	npm install --silent --prefix .integrations/mcp_servers @modelcontextprotocol/server-everything
+	touch $@
 
 .integrations/.atif:
 	$(PYTHON) -m venv .integrations/atif
