@@ -41,7 +41,7 @@ durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew h
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: $(addprefix .integrations/.,atif axolotl datasets harbor in_toto inspect llamafactory nemo_gym openenv unsloth verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif axolotl datasets harbor in_toto inspect llamafactory mcp_servers nemo_gym openenv unsloth verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -179,6 +179,15 @@ $(STAMPS)/docs: $(STAMPS)/base
 $(STAMPS)/train: $(STAMPS)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,train]"
 	@mkdir -p $(STAMPS) && touch $@
+
+# Public MCP servers that no configuration describes; each pins its own SDK, so each has an environment of its own.
+MCP_SERVERS := mcp-server-sqlite==2025.4.25 mcp-server-time==2026.10.19 mcp-server-calculator==0.2.1 memo-mcp==0.1.0 finamatik-ops-mcp==0.1.1
+.integrations/.mcp_servers: | $(UV)
+	for package in $(MCP_SERVERS); do \
+		folder=.integrations/mcp_servers/$${package%%==*} && $(PYTHON) -m venv $$folder && \
+		$(UV) pip install --quiet --python $$folder/bin/python $$package || exit 1; done
+	npm install --silent --prefix .integrations/mcp_servers @modelcontextprotocol/server-everything
+	@touch $@
 
 # trajsmith and the other side in one environment, as both resolve: OpenEnv 0.10 and NeMo Gym 0.4 bring mcp 1.x, verifiers 0.4 and
 # NeMo Gym openai 2. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do. uv takes seconds where pip takes minutes.

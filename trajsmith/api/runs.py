@@ -1,5 +1,6 @@
 """Runs: start and resume them, and read what they hold."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from trajsmith.pipeline.config import ConfigInput, RunConfig, load_config, resol
 from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.hub_runs import open_run
+from trajsmith.pipeline.live_exploration import explore_run
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdicts
 from trajsmith.pipeline.run_context import RunContext
@@ -37,6 +39,7 @@ from trajsmith.records import (
 if TYPE_CHECKING:
     from datasets import Dataset
 
+_log = logging.getLogger(__name__)
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 Overrides = Mapping[str, Any] | Sequence[str]
 """Settings to change: `{"sample.count": 40}`, or `["sample.count=40"]` as on the command line."""
@@ -211,7 +214,9 @@ def run(
 
     async def start() -> Path:
         await check_ready(settings)
-        directory = RunDirectory.create(settings.run, dump_settings(settings), fresh, from_python=True)
+        RunDirectory(settings.run).check_new(dump_settings(settings), fresh, from_python=True)
+        explored = await explore_run(settings, _log.info)
+        directory = RunDirectory.create(settings.run, dump_settings(explored), fresh, from_python=True)
         await run_pipeline(directory, progress)
         return directory.path
 

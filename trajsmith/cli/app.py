@@ -129,6 +129,10 @@ def run(
 
         run_async(preview(settings, out))
         return
+    from trajsmith.pipeline.live_exploration import explore_run, list_unexplored
+
+    if list_unexplored(settings):
+        settings = run_async(explore_run(settings, print_line))
     with _open_progress(settings.run) as progress:
         finished = runs.run(settings, fresh=fresh, progress=progress)
     show_run(finished.path, finished.summary)

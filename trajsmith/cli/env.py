@@ -8,6 +8,7 @@ from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.env_check import check
+from trajsmith.cli.env_explore import explore
 from trajsmith.cli.env_gen import gen
 from trajsmith.cli.env_publish import bundle, export, pull, push
 from trajsmith.cli.env_serve import serve
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, show, examine and serve environments; test the sandbox.", no_args_is_help=True)
 app.command()(check)
+app.command()(explore)
 app.command()(gen)
 app.command()(serve)
 app.command()(push)

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 
+from trajsmith.environments.adapters.mcp.client_files import read_client_file
 from trajsmith.environments.library import list_environments_in
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings
 from trajsmith.export import FORMATS, FormatName, SplitSettings
@@ -26,6 +27,9 @@ from trajsmith.verify import JudgeSettings, VerifySettings
 from trajsmith.verify.checks import CHECKS
 from trajsmith.verify.duplicates import DuplicateSettings
 from trajsmith.verify.rewards import REWARDS
+
+LIVE_CHAINS = 60
+"""Chains that are drawn for each server of a client's file: enough for 40 rows of most."""
 
 
 class RaySettings(FrozenModel):
@@ -184,7 +188,8 @@ class RunConfig(FrozenModel):
 def load_config(path: Path, overrides: Sequence[str] = (), must_exist: bool = False) -> RunConfig:
     """Read, override, validate; entries that stand for several (`library: "*"`, a checkout) are spelled out.
 
-    A JSON file is a client's list of MCP servers (`mcp.json`); all other settings have their defaults.
+    A JSON file is a client's list of MCP servers (`mcp.json`), which a run explores first; other settings are those of
+    `list_live_defaults`.
 
     Args:
         must_exist: The environments that are named must be there, as for a new run.
@@ -194,10 +199,29 @@ def load_config(path: Path, overrides: Sequence[str] = (), must_exist: bool = Fa
     """
     if Path(path).suffix == ".json":
         text = dump_yaml(
-            {"name": Path(path).stem, "run": f"runs/{Path(path).stem}", "environments": [{"mcp": str(path)}]}
+            {
+                "name": Path(path).stem,
+                "run": f"runs/{Path(path).stem}",
+                "environments": [{"mcp": {"file": str(path)}}],
+                **list_live_defaults(len(read_client_file(Path(path)))),
+            }
         )
         return _expand_entries(parse_settings(text, str(path), Path.cwd(), RunConfig, overrides, must_exist))
     return _expand_entries(load_settings(path, RunConfig, overrides, must_exist))
+
+
+def list_live_defaults(servers: int, shortest: int = 2) -> dict[str, Any]:
+    """Return the settings of a run of explored servers: short chains, and links by what the exploration saw.
+
+    Args:
+        servers: Number of servers.
+        shortest: Calls of a task at least.
+    """
+    return {
+        "graph": {"execution": {"calls": 0}},
+        "sample": {"count": LIVE_CHAINS * servers, "length": [shortest, 4]},
+        "ground": {"min_calls": shortest},
+    }
 
 
 def resolve_config(config: "ConfigInput", overrides: Sequence[str] = ()) -> RunConfig:

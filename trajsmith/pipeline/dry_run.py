@@ -10,6 +10,7 @@ from trajsmith.environments.sources import open_source
 from trajsmith.grounding import check_phrasebook, check_scenarios
 from trajsmith.models import ROLES
 from trajsmith.pipeline.config import RunConfig, check_files
+from trajsmith.pipeline.live_exploration import needs_exploration
 from trajsmith.pipeline.runner import check_ready
 from trajsmith.pipeline.stages import check_roles
 from trajsmith.pipeline.usage_estimate import estimate_run
@@ -54,6 +55,11 @@ async def preview(config: RunConfig, out: Console) -> None:
             str(len(spec.tools)),
             str(len(states)),
         )
+        if needs_exploration(entry):
+            below.append(
+                f"{spec.name} is explored first: its tools are called in fresh workspaces to find states, values and "
+                "what to observe (`trajsmith env explore` shows it)"
+            )
         below.append(f"a chain of {spec.name}: {shorten_chain(chain)}")
     out.print(table)
     for line in below:

@@ -13,7 +13,9 @@ def open_source(settings: McpSettings, options: SourceOptions) -> McpSource:
 
 def expand(settings: McpSettings) -> list[McpSettings]:
     """Return the servers of a client's file, or the settings themselves."""
-    return [settings] if settings.file is None else read_client_file(settings.file, settings.name)
+    if settings.file is None:
+        return [settings]
+    return read_client_file(settings.file, settings.name, settings.explore is not False)
 
 
 ADAPTERS.register("mcp")(Adapter(McpSettings, open_source, expand, path_field="file"))

@@ -28,12 +28,13 @@ def _holds_servers(value: Any) -> bool:
     return any(isinstance(entry, dict) and {"command", "url"} & entry.keys() for entry in entries)
 
 
-def read_client_file(file: Path, only: str = "") -> list[McpSettings]:
+def read_client_file(file: Path, only: str = "", explore: bool = True) -> list[McpSettings]:
     """Return the settings of the servers that a file lists, without those that are disabled.
 
     Args:
         file: JSON of Claude Desktop, Cursor or VS Code.
         only: Name of the only server that is wanted; empty for all.
+        explore: Whether a run finds out by calls what the file does not say of its servers.
 
     Raises:
         InputError: The file lists none, or a server needs what cannot be given here; the error says what to do.
@@ -52,7 +53,7 @@ def read_client_file(file: Path, only: str = "") -> list[McpSettings]:
     if only and only not in servers:
         raise InputError(f"{file} has no server {only!r}; it has {', '.join(servers)}")
     return [
-        _read_server(f"{file}: {name}", name, entry)
+        _read_server(f"{file}: {name}", name, entry).model_copy(update={"explore": explore})
         for name, entry in servers.items()
         if name == only or (not only and not entry.get("disabled"))
     ]

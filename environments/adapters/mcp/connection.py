@@ -94,6 +94,8 @@ class ServerInfo:
     name: str
     version: str
     tools: tuple[Tool, ...]
+    instructions: str = ""
+    """What the server says about its use; empty for most."""
 
 
 class ToolCallError(Exception):
@@ -202,7 +204,8 @@ class McpConnection:
         about = session.server_info
         outputs = ((tool.name, tool.output_schema) for tool in tools)
         session.output_validators = {name: compile_schema(schema) for name, schema in outputs if schema}
-        return ServerInfo(about.name if about else "", about.version if about else "", tuple(tools))
+        name, version = (about.name, about.version) if about else ("", "")
+        return ServerInfo(name, version, tuple(tools), session.instructions or "")
 
     async def _unusable_tool(
         self, error: ValidationError, dispatcher: JSONRPCDispatcher, cursor: str | None

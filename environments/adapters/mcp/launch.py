@@ -11,6 +11,8 @@ from trajsmith.environments.adapters.mcp.settings import McpSettings
 from trajsmith.records import InputError
 
 _FROM_PARENT = re.compile(r"\$\{(\w+)\}")
+_PRELOAD = Path(__file__).parent / "preload"
+"""Folder of what interpreters load before a server that is seeded."""
 _SHORTEST_SECRET = 6
 """Values shorter than this are not masked in texts: they would match by chance."""
 
@@ -62,7 +64,16 @@ def prepare_launch(settings: McpSettings, base: Path, workspace: Path) -> Server
     listed = {name: value.replace("{workspace}", str(workspace)) for name, value in settings.env.items()}
     extra, secrets = fill_from_parent(settings.name, listed)
     env = {"PATH": path, "HOME": str(workspace), "LANG": "C.UTF-8", **extra}
+    if settings.seeded:
+        env = _seed(env)
     return ServerLaunch(settings.name, base, env["PATH"], env, secrets)
+
+
+def _seed(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which Python and Node load what makes their random numbers the same at every start."""
+    python = os.pathsep.join(filter(None, (str(_PRELOAD), env.get("PYTHONPATH"))))
+    node = f"{env.get('NODE_OPTIONS', '')} --require={_PRELOAD / 'seeded.cjs'}".strip()
+    return {"PYTHONHASHSEED": "0", **env, "PYTHONPATH": python, "NODE_OPTIONS": node}
 
 
 def fill_from_parent(server: str, values: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -6,20 +6,26 @@ from typing import get_args
 import orjson
 from mcp_types import CallToolResult, ContentBlock, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
 
+from trajsmith.environments.adapters.mcp.literals import parse_literal, unwrap_data
 from trajsmith.environments.serving.protocol_keys import REFUSAL
 from trajsmith.environments.session import RefusalKind, ToolResult
 from trajsmith.records import JsonValue, hash_bytes
 
 
-def read_content(result: CallToolResult) -> JsonValue:
-    """The structured result; else the text, parsed if it is a JSON object or array; else the text as it is."""
-    if result.structured_content is not None:
-        return result.structured_content
+def read_content(result: CallToolResult, literals: bool = False) -> JsonValue:
+    """The structured result; else the text, parsed if it is a JSON object or array; else the text as it is.
+
+    Args:
+        literals: A text of a Python list or dict is parsed, too, and one that FastMCP wraps as `{"result": ...}`.
+    """
+    structured = result.structured_content
+    if structured is not None:
+        return unwrap_data(structured) if literals else structured
     text = join_text(result)
     try:
         parsed = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return text
+        return parse_literal(text) if literals else text
     return parsed if isinstance(parsed, dict | list) else text
 
 

@@ -122,7 +122,7 @@ class LiveServer:
         opening = join_text(result)[:_OPENING]
         if result.is_error or any(re.match(pattern, opening) for pattern in self._settings.refusals):
             return read_refusal(result, self._workspace.mask_text)
-        content = self._workspace.from_server(read_content(result))
+        content = self._workspace.from_server(read_content(result, self._settings.literals))
         try:
             canonical_json(content)
         except InputError as error:
@@ -178,6 +178,22 @@ class LiveServer:
         """Return the observable state: the workspace's files, and the results of the `observe` calls."""
         observed = {call.label: await self._observe(call) for call in self._settings.observe}
         return {"files": await asyncio.to_thread(self._workspace.files), "observed": observed}
+
+    def list_files(self) -> JsonObject:
+        """Return the files of the workspace, as they stand in a snapshot.
+
+        Raises:
+            EnvironmentFault: There are too many.
+        """
+        return self._workspace.files()
+
+    def list_databases(self) -> list[str]:
+        """Return the SQLite files of the workspace, also those that are read as databases already."""
+        return self._workspace.list_databases()
+
+    def read_databases(self, globs: list[str]) -> None:
+        """From now on read these files as databases."""
+        self._workspace.read_databases(globs)
 
     async def _observe(self, call: ObserveSettings) -> JsonValue:
         result = await self.call(call.tool, call.arguments)

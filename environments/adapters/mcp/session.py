@@ -29,22 +29,34 @@ class McpSession:
         self._actors = {tool.name: tool.actor for tool in spec.tools}
         self._live: LiveServer | None = None
         self._seen: JsonObject | None = None
+        self._wanted: StateSettings | None = None
+        """Initial state of the running server."""
+        self._only_read = False
+        """True as long as all calls since the start were of tools that declare that they only read."""
 
     async def reset(self, state: JsonObject) -> None:
         """Stop the old server and start afresh, whatever happened before.
 
+        An explored server that was only read since it started with this state goes on: its reads were seen to change
+        nothing.
+
         Raises:
             EnvironmentFault: This is no initial state, or the server does not come up or refuses its initial calls.
         """
-        await self.close()
         try:
             wanted = StateSettings.model_validate(state)
         except ValidationError as error:
+            await self.close()
             raise EnvironmentFault("state", self.spec.name, format_first_error(error)) from error
+        if self._only_read and wanted == self._wanted and self._live is not None and self._live.running:
+            return
+        await self.close()
         if wanted.load is not None:
             raise EnvironmentFault("state", self.spec.name, "load: the settings name no tool that loads states")
         self._live = await LiveServer.start(self._settings, self._base, wanted)
         await self._live.prepare(wanted)
+        self._wanted = wanted
+        self._only_read = self._settings.explored
 
     async def call(self, tool: str, arguments: JsonObject, actor: Actor = "assistant") -> ToolResult:
         """Call a tool. What a refused call did all the same cannot be undone on a live server; the hash shows it."""
@@ -54,6 +66,7 @@ class McpSession:
         if fault is not None:
             return ToolResult.refusal("invalid_arguments", fault)
         self._seen = None
+        self._only_read = self._only_read and not self.spec.tool(tool).declares_write
         return await self._running.call(tool, arguments)
 
     @property

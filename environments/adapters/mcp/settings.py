@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
+from trajsmith.phrasing import Phrasebook
 from trajsmith.records import JsonObject, JsonValue, SourcePath
 
 
@@ -88,6 +89,10 @@ class WorkspaceSettings(_Settings):
     """Commands that run in it at every reset, after the files are written and before the server starts."""
     ignore: list[str] = []
     """Globs of files that are not state: `*` crosses "/", a glob without "/" matches names at any depth."""
+    databases: list[str] = []
+    """Globs of SQLite files whose rows are the state, in place of a hash of the file."""
+    drop: list[Annotated[str, AfterValidator(_regex)]] = []
+    """Regular expressions; what they match is removed from the texts of files and rows (times, process ids)."""
 
 
 class ToolFilter(_Settings):
@@ -116,6 +121,9 @@ class McpSettings(_Settings):
     """HTTP headers; `${NAME}` is taken from trajsmith's own environment, so that no secret stands in a file."""
     env: dict[str, str] = {}
     """Environment of the server beside PATH, HOME and LANG; nothing else is passed on. `${NAME}` as above."""
+    seeded: bool = False
+    """True if a Python or Node server gets the same random numbers and ids at every start, by a file that its
+    interpreter loads first (`PYTHONPATH`, `NODE_OPTIONS`); other programs are not changed by it."""
     path: list[str] = []
     """Directories searched for commands before PATH, relative to the working directory."""
     description: str = ""
@@ -127,12 +135,15 @@ class McpSettings(_Settings):
     refusals: list[Annotated[str, AfterValidator(_regex)]] = []
     """Regular expressions: a result whose text begins with a match is a refusal, though the server does not mark it by
     `isError`. There is no default, since a right result may begin with any words (a file, a log)."""
+    literals: bool = False
+    """True if results are texts of data that are to be read as that data: Python lists and dicts (`[{'name': 'Ada'}]`),
+    and JSON that FastMCP wraps as `{"result": ...}`."""
     timeout: PositiveFloat = 30.0
     """Seconds that a call may take."""
     start_timeout: PositiveFloat = 30.0
     """Seconds that the server may take to start, and each setup command to end."""
-    phrases: SourcePath | None = None
-    """Phrasebook (YAML), relative to the folder of the configuration."""
+    phrases: SourcePath | Phrasebook | None = None
+    """Phrasebook: a YAML file, relative to the folder of the configuration, or its content."""
     scenarios: SourcePath | None = None
     """Scenarios (YAML), relative to the folder of the configuration; without it, `scenarios.yaml` beside a
     `phrases.yaml`."""
@@ -142,6 +153,15 @@ class McpSettings(_Settings):
     observe: list[ObserveSettings] = []
     snapshot: SnapshotSettings | None = None
     """The server's own tools to save and load its state; else going back is a fresh server and the same calls."""
+    outputs: dict[str, JsonObject] = {}
+    """By tool: JSON Schema of its results, where the server declares none or one without fields. It tells which values
+    come from which tool; results are not checked against it."""
+    explore: bool | None = None
+    """Find out by calls what else this entry could say (states, values, `observe`, `refusals`) when a run starts. Left
+    out, only servers of a client's file are explored."""
+    explored: bool = False
+    """The entry was written by an exploration, which saw that the tools under `read_only` change nothing: a server that
+    was only read is not started anew."""
     parameter_examples: dict[str, list[JsonValue]] = {}
     """By "parameter" or "tool.parameter" (also of nested objects): sensible values, merged into the input schemas as
     `examples`. For an array, values that are no arrays are examples of its items."""
@@ -149,8 +169,10 @@ class McpSettings(_Settings):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.file is not None:
-            if not self.model_fields_set <= {"file", "name"}:
-                raise ValueError("beside `file` only `name` can be given: servers are described in the file")
+            if not self.model_fields_set <= {"file", "name", "explore"}:
+                raise ValueError(
+                    "beside `file` only `name` and `explore` can be given: servers are described in the file"
+                )
             return self
         if not self.name:
             raise ValueError("give the server a `name`")

@@ -37,13 +37,14 @@ class McpSource:
     @cached_property
     def phrasebook(self) -> Phrasebook:
         """The phrasebook of the settings, or an empty one."""
-        return load_phrasebook(self._base / self._settings.phrases) if self._settings.phrases else Phrasebook()
+        phrases = self._settings.phrases
+        return load_phrasebook(self._base / phrases) if isinstance(phrases, Path) else phrases or Phrasebook()
 
     @cached_property
     def scenarios(self) -> ScenarioBook:
         """The scenarios of the settings, or those beside the phrasebook."""
-        files = (self._base / file if file else None for file in (self._settings.scenarios, self._settings.phrases))
-        return open_scenarios(*files)
+        files = (self._settings.scenarios, self._settings.phrases)
+        return open_scenarios(*(self._base / file if isinstance(file, Path) else None for file in files))
 
     async def spec(self) -> EnvironmentSpec:
         """Ask a server once, on the files of the first state (some servers refuse to start on an empty directory).

@@ -37,6 +37,7 @@ def describe(settings: McpSettings, hello: "ServerInfo") -> EnvironmentSpec:
     _must_exist(settings, "tools.include", settings.tools.include or [], offered)
     _must_exist(settings, "tools.exclude", settings.tools.exclude, offered)
     _must_exist(settings, "observe", [call.tool for call in settings.observe], offered)
+    _must_exist(settings, "outputs", settings.outputs, offered)
     for name, state in settings.states.items():
         _must_exist(settings, f"states.{name}.calls", [call.tool for call in state.calls], offered)
     _can_save(settings, hello.tools)
@@ -103,11 +104,18 @@ def _tool_spec(settings: McpSettings, tool: "Tool") -> ToolSpec:
         name=tool.name,
         description=tool.description or "",
         input_schema=schema,
-        output_schema=tool.output_schema
-        and validate_schema(tool.output_schema, _where(settings, tool.name, "outputSchema")),
+        output_schema=_output_schema(settings, tool),
         annotations=ToolAnnotations.model_validate(annotations),
         actor=find_tool_actor(tool.name, tool.description or "", {"_meta": tool.meta}, settings.tools.user),
     )
+
+
+def _output_schema(settings: McpSettings, tool: "Tool") -> JsonObject | None:
+    """Return what the settings say of the results, else what the server declares."""
+    if tool.name in settings.outputs:
+        where = f"MCP server {settings.name}: outputs.{tool.name}"
+        return validate_schema(settings.outputs[tool.name], where)
+    return tool.output_schema and validate_schema(tool.output_schema, _where(settings, tool.name, "outputSchema"))
 
 
 def _where(settings: McpSettings, tool: str, key: str) -> str:
@@ -160,6 +168,10 @@ def _version(settings: McpSettings, hello: "ServerInfo", tools: tuple[ToolSpec, 
     mattering = settings.model_dump(mode="json", include={"description", "domain", "policy", "workspace", "observe"})
     if settings.refusals:
         mattering["refusals"] = settings.refusals
+    if settings.literals:
+        mattering["literals"] = True
+    if settings.seeded:
+        mattering["seeded"] = True
     arguments = (settings.command or [])[1:]
     if settings.snapshot is not None:
         mattering["snapshot"] = settings.snapshot.model_dump(mode="json", exclude={"reuse"})
@@ -174,10 +186,11 @@ def _state_schema(settings: McpSettings, tools: Iterable["Tool"]) -> JsonObject:
         where = _where(settings, settings.snapshot.save, "outputSchema")
         return validate_schema(saved, where) if saved else {"type": "object"}
     observed: JsonObject = {call.label: {} for call in settings.observe}
+    file: JsonObject = {"type": ["string", "object"] if settings.workspace.databases else "string"}
     return {
         "type": "object",
         "properties": {
-            "files": {"type": "object", "additionalProperties": {"type": "string"}},
+            "files": {"type": "object", "additionalProperties": file},
             "observed": {"type": "object", "properties": observed},
         },
         "required": ["files", "observed"],

@@ -3,16 +3,19 @@
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
+from trajsmith.environments.adapters.mcp.database_rows import is_database, read_database
 from trajsmith.environments.adapters.mcp.settings import WorkspaceSettings
 from trajsmith.records import EnvironmentFault, JsonObject, JsonValue, hash_bytes
 
 _LARGEST_TEXT = 64 * 1024
 """Bytes; larger files stand in the snapshot by their hash."""
 _MOST_FILES = 20_000
+_DATABASE_SIDES = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps beside a database."""
 
 
 class Workspace:
@@ -21,6 +24,8 @@ class Workspace:
     def __init__(self, environment: str, settings: WorkspaceSettings) -> None:
         self._environment = environment
         self._ignore = settings.ignore
+        self._databases = settings.databases
+        self._drop = [re.compile(pattern) for pattern in settings.drop]
         self._alias = settings.alias
         self._holder = tempfile.TemporaryDirectory(prefix="trajsmith-mcp-", ignore_cleanup_errors=True)
         self._parent = Path(self._holder.name).resolve()
@@ -84,33 +89,60 @@ class Workspace:
                 raise EnvironmentFault("state", self._environment, message)
         return contents
 
+    def list_databases(self) -> list[str]:
+        """Return the SQLite files in it, by their relative paths."""
+        places = (path for path in sorted(self.path.rglob("*")) if path.is_file() and not path.is_symlink())
+        return [
+            path.relative_to(self.path).as_posix() for path in places if not self._ignored(path) and is_database(path)
+        ]
+
+    def read_databases(self, globs: Sequence[str]) -> None:
+        """From now on, files that match one of these count by their rows."""
+        self._databases = list(globs)
+
     def _ignored(self, path: Path, ending: str = "") -> bool:
+        return self._matches(path, self._ignore, ending) or (
+            not ending and path.name.endswith(_DATABASE_SIDES) and self._matches(_find_database(path), self._databases)
+        )
+
+    def _matches(self, path: Path, globs: Sequence[str], ending: str = "") -> bool:
         relative = path.relative_to(self.path).as_posix()
         return any(
             fnmatchcase(relative, glob) or fnmatchcase(relative + ending, glob) or fnmatchcase(path.name, glob)
             if "/" not in glob.rstrip("/")
             else fnmatchcase(relative + ending, glob)
-            for glob in self._ignore
+            for glob in globs
         )
 
-    def _file(self, path: Path) -> str:
+    def _file(self, path: Path) -> JsonValue:
         if path.is_symlink():
             return f"link:{self.mask_text(str(path.readlink()))}"
         if not path.is_file():
             return "special"
+        if self._databases and self._matches(path, self._databases):
+            return _map_texts(read_database(path), lambda text: self._shorten(self.mask_text(text)))
         try:
             data = path.read_bytes()
         except OSError as error:
             return f"unreadable:{error.strerror}"
         try:
-            text = self.mask_text(data.decode("utf-8"))
+            text = self._shorten(self.mask_text(data.decode("utf-8")))
         except UnicodeDecodeError:
             return f"sha256:{hash_bytes(data, 64)}"
         return text if len(data) <= _LARGEST_TEXT else f"sha256:{hash_bytes(text.encode(), 64)}"
 
+    def _shorten(self, text: str) -> str:
+        for pattern in self._drop:
+            text = pattern.sub("", text)
+        return text
+
     def close(self) -> None:
         """Remove it with all that is in it."""
         self._holder.cleanup()
+
+
+def _find_database(side: Path) -> Path:
+    return side.with_name(side.name.rsplit("-", 1)[0])
 
 
 def _map_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
