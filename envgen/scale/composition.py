@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trajsmith.envgen.generate.from_known_records import name_service
 from trajsmith.envgen.generate.known_records import load_lexicon
+from trajsmith.envgen.generate.listed_tools import name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
 from trajsmith.envgen.scale.services import Service, read_service

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from trajsmith.envgen.generate.blueprint import Blueprint
-from trajsmith.envgen.generate.from_known_records import BEYOND, name_service
+from trajsmith.envgen.generate.blueprint import READS, Blueprint
+from trajsmith.envgen.generate.from_known_records import BEYOND
+from trajsmith.envgen.generate.listed_tools import name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.scale.composition import JOIN, compose_services
 from trajsmith.envgen.scale.outside_world import find_outside_need
@@ -16,7 +17,6 @@ MIN_TOOLS, MIN_WRITES = 5, 2
 """Tools, and tools that write, below which a service is too small to stand alone."""
 SAME = 0.75
 """Overlap of records and actions from which on two services are nearly the same."""
-_READS = ("get", "list")
 
 
 class SourceRejection(FrozenModel):
@@ -126,7 +126,7 @@ def _rename(service: Service, name: str) -> Service:
 
 
 def _is_large(blueprint: Blueprint) -> bool:
-    writes = [one for one in blueprint.operations if one.action not in _READS]
+    writes = [one for one in blueprint.operations if one.action not in READS]
     return len(blueprint.operations) >= MIN_TOOLS and len(writes) >= MIN_WRITES
 
 
