@@ -170,7 +170,7 @@ def load_lexicon() -> RecordLexicon:
         variants |= document.get("variants", {})
         for noun, kinds in document.get("senses", {}).items():
             senses[noun] = {kind: frozenset(words) for kind, words in kinds.items()}
-        raw |= {name: {**entry, "family": path.stem} for name, entry in document.get("records", {}).items()}
+        raw |= {name: {"family": path.stem, **entry} for name, entry in document.get("records", {}).items()}
     records, nouns = dict[str, KnownRecord](), dict[str, str]()
     for name, entry in raw.items():
         records[name] = _read_record(name, entry, pools)

@@ -7,7 +7,7 @@ from rich.table import Column, Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.env_check import check
-from trajsmith.cli.env_gen import gen
+from trajsmith.cli.env_gen import gen, split
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
 from trajsmith.records import InputError, RunError
@@ -19,6 +19,7 @@ app = typer.Typer(help="List, show, examine and serve environments; test the san
 app.command()(check)
 app.command()(gen)
 app.command()(serve)
+app.command()(split)
 _EFFECTS = {True: "read", False: "write", None: "?"}
 
 

@@ -1,14 +1,15 @@
-"""`trajsmith env gen`: environments from documents, tool lists and tables without a model, from themes with models."""
+"""`trajsmith env gen / split`: environments without a model or from themes with models; those that are held out."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import MOST_SEED, DryRun, ModelConfig, Set
-from trajsmith.records import InputError, RunError
+from trajsmith.records import InputError, RunError, ensure_writable
 
 if TYPE_CHECKING:
     from trajsmith.envgen.generate import Blueprint, GenerationResult
@@ -137,6 +138,47 @@ def _generate_many(files: list[str], out_dir: Path, count: int, seed: int, worke
         raise RunError(f"{len(result.undecided)} environments are undecided: repeat the command")
     if len(result.accepted) < count:
         raise RunError(f"{len(result.accepted)} environments are accepted, fewer than {count}: the lists have no more")
+
+
+def split(
+    catalogue: Annotated[
+        Path, typer.Argument(metavar="CATALOGUE", help="The --out of `env gen --count`, or its catalogue.json.")
+    ],
+    held_out: Annotated[
+        float, typer.Option("--held-out", min=0.01, max=0.9, help="Share of the environments to hold out, at least.")
+    ] = 0.2,
+    most_overlap: Annotated[
+        float,
+        typer.Option(
+            "--most-overlap", min=0.0, max=1.0,
+            help="Largest overlap of tool names, or of records and actions, between training and held out.",
+        ),
+    ] = 0.3,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="Seed of the choice.")] = 0,
+    target: Annotated[
+        Path | None, typer.Option("--out", help="Directory of train.yaml and held_out.yaml; left out, the catalogue's.")
+    ] = None,
+) -> None:  # fmt: skip
+    """Split generated environments by domain and tools: no group is in both parts, and none shares many tools.
+
+    Environments of other groups that are too similar to one that is held out are in neither part.
+    """
+    from trajsmith.envgen.scale import read_environments, split_environments, write_split
+
+    parts = split_environments(read_environments(catalogue), held_out, most_overlap, seed)
+    directory = target or (catalogue if catalogue.is_dir() else catalogue.parent)
+    ensure_writable(directory / "train.yaml")
+    files = write_split(directory, parts, catalogue)
+    table = Table("family", "training", "held out", "in neither")
+    for family, *counts in parts.count_families():
+        table.add_row(family, *map(str, counts))
+    table.add_row("all", *(str(len(part)) for part in (parts.train, parts.held_out, parts.left_out)))
+    out.print(table)
+    groups = sorted({one.group for one in parts.held_out})
+    print_line(f"held out: {len(groups)} groups: {'; '.join(groups)}")
+    print_line(f"largest overlap between the parts: {parts.most_overlap:.2f}")
+    for file in files:
+        print_line(f"environments of a run: {file}")
 
 
 def _reader(openapi: Path | None, mcp: str | None, tables: Path | None) -> "Callable[[], Blueprint]":
