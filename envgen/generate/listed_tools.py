@@ -8,11 +8,12 @@ from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning
 from trajsmith.environments import find_tool_actor
 from trajsmith.phrasing import normalize_name, singularize, to_snake_case
-from trajsmith.records import Actor, JsonObject
+from trajsmith.records import Actor, JsonObject, content_hash
 
 _EMPTY_WORDS = frozenset(
     {"", "mcp", "server", "servers", "api", "ts", "py", "js", "python", "typescript", "v1", "v2", "ext"}
 )
+_STRANGE = re.compile(r"[^\w@/ .+&:'()-]|__|\.\./|.{100}", re.ASCII)
 _JUNK = re.compile(r"not available|playground|deploy server|claim server|[<>{}`|\\]|https?:|@|ignore|instruction", re.I)
 
 
@@ -28,7 +29,12 @@ class ListedTool:
 
 
 def name_service(server: str) -> str:
-    """Return the name of an environment for a server: of its own name, else of its publisher's."""
+    """Return the name of an environment for a server: of its own name, else of its publisher's.
+
+    The name stands in the policy: one with markup, code or orders is replaced by a hash of it.
+    """
+    if _STRANGE.search(server) or _JUNK.search(server.replace("@", " ")):
+        return f"service_{content_hash(server, 4)}"
     owner, _, own = server.rpartition("/")
     for text in (own, owner):
         words = [word for word in re.split(r"[^a-z0-9]+", to_snake_case(text)) if word not in _EMPTY_WORDS]
