@@ -198,12 +198,22 @@ def _render_create_test(operation: ToolBlueprint, entity: Entity, table: str) ->
     if not records:
         pytest.skip("no record of the seed state has all that a new one needs")
     given = plain(records[0]{names})
-{new_key}{distinct}    count = len({table})
+{new_key}{distinct}{_render_days_ahead(operation, entity)}    count = len({table})
     result = play.call("{operation.name}", given)
     assert result.ok, result.text
     assert len({table}) == count + 1
     assert given.items() <= result.content.items()
 """
+
+
+def _render_days_ahead(operation: ToolBlueprint, entity: Entity) -> str:
+    """Return statements that set the days of `given` that must not be over."""
+    lines = ""
+    for name in entity.ahead:
+        day = "2027-02-01" if entity.column(name).kind == "date" else "2027-02-01T10:00:00"
+        if name in operation.fields:
+            lines += f'    given.update({{"{name}": "{day}"}} if "{name}" in given else {{}})\n'
+    return lines
 
 
 def _render_rule_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity, table: str) -> Iterator[str]:
@@ -275,7 +285,8 @@ def _render_rule_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: E
     records = complete({table}{needed})
     if not records:
         pytest.skip("no record of the seed state has all that a new one needs")
-    given = plain(records[0]{names}){_render_new_names(operation, entity)}{change}
+    given = plain(records[0]{names}){_render_new_names(operation, entity)}
+{_render_days_ahead(operation, entity).rstrip()}{change}
     before = play.dump()
     result = play.call("{operation.name}", given)
     assert result.error == "refused" and "{text}" in result.text, result.text

@@ -57,9 +57,8 @@ def add_rules(
             limits.append(AmountLimit(column=column.name, most=most))
             column = column.model_copy(update={"pool": pool})
         columns.append(column)
-    ends = {last.name for first, last in find_spans(entity) if first.when != "future"}
-    ahead = [c.name for c in entity.columns if c.when == "future" and c.name in fields and rng.random() < 0.85]
-    ahead = [name for name in ahead if name not in ends]  # seed states end them some days after a start of any time
+    ends = {last.name for _, last in find_spans(entity)}
+    ahead = [c.name for c in entity.columns if (c.when == "future" or c.name in ends) and c.name in fields]
     update |= {"columns": tuple(columns), "limits": tuple(limits), "ahead": tuple(ahead)}
     return entity.model_copy(update=update), guarded
 

@@ -90,6 +90,24 @@ async def test_what_is_to_come_does_not_lie_in_the_past() -> None:
     assert (finding.tool, calls(finding)) == ("remind", ["remind"])
 
 
+@pytest.mark.parametrize(("day", "expected"), [("2026-01-05", []), ("2031-01-05", ["remind"])], ids=["over", "ahead"])
+async def test_what_is_over_in_initial_states_may_be_corrected(day: str, expected: list[str]) -> None:
+    def move(play: Play, order_id: str, until: str) -> JsonObject:
+        row(play, "orders", order_id)["until"] = until
+        return summary(row(play, "orders", order_id))
+
+    def start(seed: int) -> JsonObject:
+        state = initial(seed)
+        for order in state["orders"].values():
+            order["until"] = day
+        return state
+
+    parameters = {"order_id": text("Order number."), "until": text("Day.", format="date")}
+    moving = Tool(move, "Move the end of an order.", parameters, ("order_id", "until"))
+    shop = Shop(tools={**TOOLS, "remind": moving}, states=start)
+    assert [one.tool for one in await found(shop, "past_days")] == expected
+
+
 async def test_a_limit_in_the_description_of_a_parameter_holds() -> None:
     customer_id = TOOLS["add_credit"].parameters["customer_id"]
     for most, expected in ((500, []), (300, ["add_credit"])):
