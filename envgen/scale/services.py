@@ -34,10 +34,23 @@ def read_service(tool_list: ToolList, name: str, whole: bool = True) -> Service:
     Raises:
         InputError: Its tools name no known record that can be changed.
     """
-    lexicon = load_lexicon()
     blueprint = read_known_records(tool_list, name)
     blueprint = share_owners(refine_blueprint(blueprint)) if whole else blueprint
-    words = list_words(tool_list)
+    return build_service(blueprint, list_words(tool_list))
+
+
+def build_service(blueprint: Blueprint, words: frozenset[str] = frozenset()) -> Service:
+    """Return a service with what it covers.
+
+    Args:
+        words: Of the source, which decide between several meanings of a noun.
+
+    Raises:
+        InputError: Nothing of the blueprint can be played.
+    """
+    lexicon = load_lexicon()
+    if not words:
+        blueprint = refine_blueprint(blueprint)
     kinds = {one.table: lexicon.find(one.noun, words) for one in blueprint.entities}
     names = {table: kind.name if kind else table for table, kind in kinds.items()}
     features = frozenset((names[one.table], one.action) for one in blueprint.operations)

@@ -19,11 +19,28 @@ SHOWN = 8
 SOURCES = "--from-openapi, --from-mcp, --from-tables, --from-domain, --from-tasks, --from-documents, --from-plan"
 
 
+FromOpenApi = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from-openapi",
+        help="An OpenAPI document (3.0, 3.1). With --count, also a directory of them; may be given more than once.",
+    ),
+]
+FromTables = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from-tables",
+        help="CSV, JSON, JSON Lines or SQLite: a file, or a directory of them. With --count, a .sql file with "
+        "CREATE TABLE as well; may be given more than once.",
+    ),
+]
+
+
 def gen(
     out: Annotated[
         Path | None, typer.Option("--out", help="Without a model: directory that the environment's folder is made in.")
     ] = None,
-    from_openapi: Annotated[Path | None, typer.Option("--from-openapi", help="An OpenAPI document (3.0, 3.1).")] = None,
+    from_openapi: FromOpenApi = None,
     from_mcp: Annotated[
         list[str] | None,
         typer.Option(
@@ -32,10 +49,7 @@ def gen(
             "servers; may be given more than once.",
         ),
     ] = None,
-    from_tables: Annotated[
-        Path | None,
-        typer.Option("--from-tables", help="CSV, JSON, JSON Lines or SQLite: a file, or a directory of them."),
-    ] = None,
+    from_tables: FromTables = None,
     from_domain: Annotated[
         str | None,
         typer.Option("--from-domain", help="With models: a domain's name, or a file that lists names."),
@@ -71,7 +85,9 @@ def gen(
     count: Annotated[
         int | None,
         typer.Option(
-            "--count", min=1, help="With --from-mcp: accepted environments to make of the servers of the lists."
+            "--count",
+            min=1,
+            help="With --from-mcp, --from-openapi and --from-tables: accepted environments to make of all of them.",
         ),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="With --count: processes at once.")] = 1,
@@ -100,34 +116,55 @@ def gen(
         return
     if dry_run or overrides:
         raise InputError("--dry-run and --set go with models")
-    if sum(bool(option) for option in (from_openapi, from_mcp, from_tables)) != 1:
-        raise InputError(f"give exactly one of {SOURCES}")
-    if out is None:
-        raise InputError("give --out, the directory that the environment's folder is made in")
+    sources = from_openapi or [], from_mcp or [], from_tables or []
+    target = _check_sources(sources, out, count, bool(name or user_tools))
     if count is not None:
-        if not from_mcp or name or user_tools:
-            raise InputError("--count goes with --from-mcp only, and without --name and --user-tool")
-        _generate_many(from_mcp, out, count, seed, workers, avoid or [])
+        _generate_many(sources, target, count, seed, workers, avoid or [])
         return
-    if from_mcp and len(from_mcp) > 1:
-        raise InputError("several tool lists go with --count")
-    read = _reader(from_openapi, from_mcp[0] if from_mcp else None, from_tables)
+    read = _reader(*(next(iter(source), None) for source in sources))  # type: ignore[arg-type]
     from trajsmith.envgen.generate import generate_environment
 
-    result = generate_environment(read, out, name, seed, user_tools=user_tools or None)
+    result = generate_environment(read, target, name, seed, user_tools=user_tools or None)
     _print_result(result)
     if not result.accepted:
         raise RunError(f"{result.name} is rejected: {result.reasons[0]} (kept in {result.directory})")
 
 
-def _generate_many(files: list[str], out_dir: Path, count: int, seed: int, workers: int, avoid: list[str]) -> None:
-    """Make many environments of lists of many servers, and say what became of them."""
-    from trajsmith.envgen.generate.tool_lists import read_tool_lists
-    from trajsmith.envgen.scale import MassPlan, generate_environments, select_services
+Sources = tuple[list[Path], list[str], list[Path]]
+"""OpenAPI documents, tool lists and tables."""
 
-    lists = [one for file in files for one in read_tool_lists(Path(file))]
-    selection = select_services(lists, avoid)
-    out.print(f"{len(lists)} servers: {len(selection.services)} services", markup=False)
+
+def _check_sources(sources: Sources, directory: Path | None, count: int | None, is_named: bool) -> Path:
+    """Return the directory of the environments.
+
+    Raises:
+        InputError: Options do not go together.
+    """
+    if not any(sources) or (count is None and sum(bool(source) for source in sources) != 1):
+        raise InputError(f"give exactly one of {SOURCES}; --count takes the first three together")
+    if directory is None:
+        raise InputError("give --out, the directory that the environment's folder is made in")
+    if count is not None and is_named:
+        raise InputError("--count goes without --name and --user-tool")
+    if count is None and any(len(list(source)) > 1 for source in sources):
+        raise InputError("several sources go with --count")
+    return directory
+
+
+def _generate_many(
+    sources: Sources, out_dir: Path, count: int, seed: int, workers: int,
+    avoid: list[str],
+) -> None:  # fmt: skip
+    """Make many environments of lists of many servers, documents and tables, and say what became of them."""
+    from trajsmith.envgen.generate.tool_lists import read_tool_lists
+    from trajsmith.envgen.scale import MassPlan, generate_environments, read_documents, select_services
+
+    openapi, mcp, tables = sources
+    lists = [one for file in mcp for one in read_tool_lists(Path(file))]
+    documents = read_documents(openapi, tables)
+    selection = select_services(lists, avoid, documents)
+    read = len(lists) + len(documents.services) + len(documents.schemas)
+    out.print(f"{read} servers and documents: {len(selection.services)} services", markup=False)
     for reason, number in selection.count_reasons().items():
         print_line(f"{number} servers: {reason}")
     result = generate_environments(selection, MassPlan(out_dir, count, seed, workers), print_line)
