@@ -134,7 +134,9 @@ def _find_label_columns(entity: Entity) -> set[str]:
     return {
         c.name
         for c in entity.columns
-        if c.unique or c.name in ("name", "title", "label", "email", "username", "slug", "code")
+        if c.unique
+        or c.name == entity.label
+        or c.name in ("name", "title", "label", "email", "username", "slug", "code")
     }
 
 
@@ -145,7 +147,7 @@ def _render_value(blueprint: Blueprint, entity: Entity, column: TableColumn, dis
     if any(one.belongs == column.name and one.table == entity.table for one in blueprint.operations):
         value_code = f"state.signed_in if rng.random() < 0.5 else {value_code}"
         return value_code if column.required else f"None if rng.random() < 0.1 else {value_code}"
-    if column.required or value_code == "None":
+    if column.required or column.automatic or value_code == "None":
         return value_code
     return f"None if rng.random() < 0.2 else {value_code}"
 

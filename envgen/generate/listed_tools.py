@@ -10,6 +10,8 @@ from trajsmith.environments import find_tool_actor
 from trajsmith.phrasing import normalize_name, singularize, to_snake_case
 from trajsmith.records import Actor, JsonObject, content_hash
 
+JOIN = " + "
+"""Between the servers whose tools a composed service has."""
 _EMPTY_WORDS = frozenset(
     {"", "mcp", "server", "servers", "api", "ts", "py", "js", "python", "typescript", "v1", "v2", "ext"}
 )
@@ -45,7 +47,8 @@ def name_service(server: str) -> str:
 
 def list_words(tool_list: ToolList) -> frozenset[str]:
     """Return the words of a service's name and of its tools' names, which tell what its nouns mean."""
-    names = [tool_list.server, *(str(raw["name"]) for raw in tool_list.tools)]
+    own = [] if JOIN in tool_list.server else [tool_list.server]
+    names = [*own, *(str(raw["name"]) for raw in tool_list.tools)]
     words = {word for name in names for word in re.split(r"[^a-z0-9]+", to_snake_case(name)) if len(word) > 1}
     return frozenset(words | {singularize(word) for word in words})
 

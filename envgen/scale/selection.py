@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from trajsmith.envgen.generate.blueprint import READS, Blueprint
 from trajsmith.envgen.generate.from_known_records import BEYOND
-from trajsmith.envgen.generate.listed_tools import name_service
+from trajsmith.envgen.generate.listed_tools import JOIN, name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
-from trajsmith.envgen.scale.composition import JOIN, compose_services
+from trajsmith.envgen.scale.composition import compose_services
 from trajsmith.envgen.scale.documents import DocumentSources, SourceRejection
 from trajsmith.envgen.scale.outside_world import find_outside_need
 from trajsmith.envgen.scale.services import Feature, Service, read_service

@@ -183,6 +183,8 @@ def test_a_searched_name_and_a_filter_are_part_of_how_a_record_is_called(tmp_pat
         ("release", {"discogs"}, "album"), ("release", {"github"}, "release"), ("location", {"quest"}, "location"),
         ("location", {"order"}, "store"), ("location", {"office"}, "venue"), ("location", set(), "location"),
         ("campaign", {"kanka"}, "game_campaign"), ("campaign", {"ads"}, "campaign"),
+        ("category", {"discord"}, "channel_group"), ("item", {"dynamodb"}, "record"),
+        ("server", {"guild"}, "community"),
     ],
 )  # fmt: skip
 def test_the_words_beside_a_noun_decide_what_it_means(noun, beside, name):
@@ -197,6 +199,16 @@ def test_names_do_not_repeat_and_new_records_have_new_names(tmp_path):
     state = load(blueprint, tmp_path).seed_state("large", 5)
     names = [getattr(one, entity.label) for one in state.projects.values()]
     assert len(set(names)) == len(names) == len(label.pool)
+
+
+def test_names_that_may_repeat_do_so_only_when_all_are_used(tmp_path):
+    blueprint = read(crud("task"), "acme/todo")
+    entity = blueprint.entity("tasks")
+    state = load(blueprint, tmp_path).seed_state("medium", 1)
+    names = [getattr(one, entity.label) for one in state.tasks.values()]
+    assert len(set(names)) == min(len(names), len(entity.column(entity.label).pool))
+    moments = [one.created_at for one in state.tasks.values()] if "created_at" in entity.names else [True]
+    assert all(moments)
 
 
 def test_keys_of_different_records_begin_differently():
