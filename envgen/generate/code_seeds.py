@@ -216,6 +216,9 @@ def _render_reference(blueprint: Blueprint, entity: Entity, column: TableColumn)
     if order.index(target.table) > order.index(entity.table):
         return "[]" if column.kind == "texts" and column.required else "None"
     keys = f"[one.{target.key} for one in state.{target.table}.values()]"
+    deletes = any(one.table == target.table and one.action in ("delete", "discard") for one in blueprint.operations)
+    if deletes and target.table != entity.table and column.kind != "texts":
+        keys += f"[: max(1, len(state.{target.table}) * 5 // 6)]"  # nothing belongs to the last ones
     if column.kind == "texts":
         return f"rng.sample({keys}, min(len(state.{target.table}), 2))"
     if entity.quota is not None and entity.quota.column == column.name and target.table != entity.table:

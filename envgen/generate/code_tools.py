@@ -228,10 +228,12 @@ def _render_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
     if entity.bin:
         tests.append(f"one.{entity.bin} == {entity.bin}")
     shown = "[(page - 1) * limit : page * limit]" if operation.paged else "[:limit]"
+    order = f"key=lambda one: one.{entity.key}" if entity.key_style != "counted" else ""
     if not tests:
-        return [f"return list(self.state.{entity.table}.values()){shown}"]
+        rows = f"self.state.{entity.table}.values()"
+        return [f"return sorted({rows}, {order}){shown}" if order else f"return list({rows}){shown}"]
     lines.append(f"found = [one for one in self.state.{entity.table}.values() if {' and '.join(tests)}]")
-    return [*lines, f"return found{shown}"]
+    return [*lines, *([f"found.sort({order})"] if order else []), f"return found{shown}"]
 
 
 def _find_text_columns(entity: Entity) -> list[str]:

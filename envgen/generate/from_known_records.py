@@ -2,10 +2,12 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from trajsmith.envgen.generate.blueprint import (
+    FINAL_STATUSES,
     Blueprint,
     BlueprintSource,
     ColumnKind,
@@ -19,6 +21,8 @@ from trajsmith.envgen.generate.blueprint import (
 )
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
 from trajsmith.envgen.generate.known_behaviours import (
+    NUMBERS_SHARE,
+    RESTORING,
     add_permissions,
     build_bin_column,
     find_bin,
@@ -42,8 +46,6 @@ from trajsmith.envgen.generate.tool_names import find_shared_words, interpret_se
 from trajsmith.phrasing import normalize_name, pluralize, with_article
 from trajsmith.records import InputError, derive_seed
 
-NUMBERS_SHARE = 0.3
-"""Share of the tables with states or amounts that get a tool for their statistics though no source has one."""
 MOST_NAMES = 30
 """Names of records that an environment has at most, before they are combined."""
 NEW_NAMES = 3
@@ -326,11 +328,10 @@ class _RecordReader:
         actions = {one.action for one in operations}
         prefix = "_".join(self._service.shared)
         added = ["list"] if "list" not in actions else []
-        if "create" not in actions and not actions & {"update", "move", "delete"} and len(self._tools) == 1:
-            added = added if "get" in actions else []
+        if len(self._tools) == 1 and not actions & {"create", "get", "update", "move", "delete"}:
+            added = []
         for action in added:
-            many = entity.table
-            name = to_identifier("_".join(part for part in (prefix, action, many) if part))
+            name = to_identifier("_".join(part for part in (prefix, action, entity.table) if part))
             one = self._operation("list", name, entity, (), None)
             if isinstance(one, ToolBlueprint) and name not in {other.name for other in operations}:
                 operations.append(one)
@@ -338,6 +339,10 @@ class _RecordReader:
         operations += self._added_behaviours(entity, operations)
         operations += self._added_moves(entity, operations)
         return operations
+
+    def _can_lead_to(self, state: str, verbs: Iterable[str]) -> bool:
+        """Return True if a record can be in another state that is not its last, or the verb brings it back."""
+        return bool({*self._kind.status} - {state} - FINAL_STATUSES or (RESTORING | {"reopen"}) & {*verbs})
 
     def _added_behaviours(self, entity: Entity, operations: list[ToolBlueprint]) -> list[ToolBlueprint]:
         """Return tools that no source has: one that brings back what is in the trash, and statistics of some tables."""
@@ -361,7 +366,8 @@ class _RecordReader:
         if len(self._tools) > 5 or not {one.action for one in operations} & {"create", "update"}:
             return []
         reached = {one.sets for one in operations if one.action == "move"}
-        verbs = [verb for verb, state in self._kind.moves.items() if state not in reached]
+        moves_known = self._kind.moves.items()
+        verbs = [verb for verb, state in moves_known if state not in reached and self._can_lead_to(state, [verb])]
         moves = list[ToolBlueprint]()
         for verb in self._rng.sample(verbs, min(len(verbs), 1 + self._rng.randint(0, 1))):
             parts = (*self._service.shared, verb, self._noun)
@@ -409,6 +415,8 @@ class _RecordReader:
         if action == "move":
             known = [self._kind.moves.get(verb) for verb in outcome]
             sets = next((state for state in (*known, *outcome) if state in self._kind.status), None)
+            if sets is not None and not self._can_lead_to(sets, outcome):
+                return f"no state leads to {sets}"
             if sets is None:
                 return f"{outcome[0] if outcome else 'that'} is no state of {with_article(self._noun)}"
             return ToolBlueprint(action="move", column="status", sets=sets, **base)

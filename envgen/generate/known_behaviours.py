@@ -14,6 +14,8 @@ OWNERS = ("owner", "lead", "author", "organizer", "host", "manager", "creator", 
 """Columns with the person to whom a record belongs."""
 TRASH_SHARE = 0.25
 """Share of the tables with a tool that deletes which get a trash though no tool speaks of one."""
+NUMBERS_SHARE = 0.3
+"""Share of the tables with states or amounts that get a tool for their statistics though no source has one."""
 OWNED_SHARE = 0.5
 """Share of the tables with an owner of which only the owner changes records."""
 ROLE_SHARE = 0.6

@@ -42,12 +42,13 @@ def add_rules(
     guarded = [_guard(entity, one, rng) for one in operations]
     guarded = [one.model_copy(update={"paged": True}) if one.name in paged else one for one in guarded]
     creates = [one for one in operations if one.action == "create"]
-    if not creates:
+    writes = [one for one in operations if one.action in ("create", "update")]
+    if not writes:
         return entity, guarded
-    fields = set(creates[0].fields)
+    fields = {name for one in writes for name in one.fields}
     owner = next((column for column in entity.columns if column.references and column.required), None)
     update: dict[str, object] = {}
-    if owner is not None and owner.name in fields and not entity.bin and rng.random() < 0.5:
+    if creates and owner is not None and owner.name in creates[0].fields and not entity.bin and rng.random() < 0.5:
         update["quota"] = RecordQuota(column=owner.name, most=rng.choice(QUOTAS))
     columns, limits = list[TableColumn](), list[AmountLimit]()
     for column in entity.columns:

@@ -20,7 +20,9 @@ def render_policy(blueprint: Blueprint) -> str:
 def render_rules(blueprint: Blueprint) -> Iterator[str]:
     """Return the rules that the code enforces, one per line."""
     actions = {(operation.table, str(operation.action)) for operation in blueprint.operations}
-    yield "Lists show at most as many records as their limit says, in the order in which they were made."
+    are_counted = all(entity.key_style == "counted" for entity in blueprint.entities)
+    order = "in the order in which they were made" if are_counted else "in the order of their identifiers"
+    yield f"Lists show at most as many records as their limit says, {order}."
     for entity in blueprint.entities:
         if {(entity.table, "create"), (entity.table, "update")} & actions:
             yield from _describe_values(blueprint, entity)

@@ -211,6 +211,42 @@ def test_names_that_may_repeat_do_so_only_when_all_are_used(tmp_path):
     assert all(moments)
 
 
+def test_lists_are_in_the_order_that_a_saved_state_has(tmp_path):
+    cls = load(read(crud("team"), "acme/crew"), tmp_path)
+    play = cls(cls.seed_state("medium", 1))
+    assert play.call("create_team", {"name": "Harbour Watch"}).ok
+    before = play.call("list_teams", {"limit": 5}).content
+    rows = json.loads(play.dump())
+    rows["teams"] = dict(sorted(rows["teams"].items()))
+    play.restore(json.dumps(rows).encode())
+    assert play.call("list_teams", {"limit": 5}).content == before
+
+
+def test_some_records_have_nothing_that_belongs_to_them(tmp_path):
+    cls = load(read(crud("project", "task"), "acme/plan"), tmp_path)
+    state = cls.seed_state("large", 1)
+    assert set(state.projects) - {one.project_id for one in state.tasks.values()}
+
+
+def test_a_change_of_state_that_nothing_leads_to_is_left_out():
+    blueprint = read([*crud("credential"), *tools("rotate_credential", "revoke_credential")], "acme/keys")
+    names = {one.name for one in blueprint.operations}
+    assert "revoke_credential" in names and "rotate_credential" not in names
+    assert "no state leads to active" in {one.reason for one in blueprint.left_out}
+
+
+def test_dates_that_can_only_be_changed_are_not_over_either(tmp_path):
+    raw = tools("get_api_token", "configure_api_token", "list_api_tokens", "revoke_api_token")
+    raw[1]["input_schema"] = {"type": "object", "properties": {"expires_on": {"type": "string"}}}
+    blueprint = read(raw, "acme/access")
+    cls = load(blueprint, tmp_path)
+    play = cls(cls.seed_state("medium", 1))
+    [entity] = blueprint.entities
+    key = next(key for key, one in getattr(play.state, entity.table).items() if one.status == "active")
+    refused = play.call("configure_api_token", {entity.key: key, "expires_on": "2026-01-05"})
+    assert refused.error == "refused" and "over already" in refused.text
+
+
 def test_keys_of_different_records_begin_differently():
     blueprint = read(crud("marketplace_listing", "marketplace_order", "market_report"), "acme/one")
     prefixes = [entity.prefix for entity in blueprint.entities if entity.prefix]
