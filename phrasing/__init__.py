@@ -22,7 +22,7 @@ from trajsmith.phrasing.phrasebook import (
     ToolPhrases,
     load_phrasebook,
 )
-from trajsmith.phrasing.plain_sentences import capitalize_first
+from trajsmith.phrasing.plain_sentences import capitalize_first, is_noun
 from trajsmith.phrasing.question_detection import has_yes_or_no_question
 from trajsmith.phrasing.referring_expressions import NounLexicon, ReferringExpression
 from trajsmith.phrasing.refusals import DECLINES, is_reason_shown, is_refusal_told, load_refusals, render_refusal
@@ -129,6 +129,7 @@ __all__ = [
     "is_answer_stated",
     "is_distinctive",
     "is_fact_answered",
+    "is_noun",
     "is_reason_shown",
     "is_refusal_told",
     "is_value_mentioned",

@@ -106,8 +106,9 @@ class EntityPhrases(FrozenModel):
     by: dict[str, tuple[str, ...]] = {}
     """How a field's value picks one out: {"placed_at": ["the order from {value|date}"]}."""
     within: dict[str, Templates] = {}
-    """How it is called by what it is looked up in: the parameter of a look-up to "{phrase} in {owner}" (a thing), or
-    "{phrase} on {value|date}" (a plain value). Said where the look-up is made for the request."""
+    """How it is called by what it is looked up in: the parameter of a look-up, or "tool.parameter" of one look-up, to
+    "{phrase} in {owner}" (a thing), or "{phrase} on {value|date}" (a plain value). Said where the look-up is made for
+    the request."""
     name: Templates = ()
     """How the agent calls one, over the fields of its row: "the trip to {to_city} on {departs_at|date}"; taken only
     where no other row of the list has the same name, else `by` names it."""

@@ -99,7 +99,8 @@ class ReferenceTracker:
                 first = (phrase, inner_keys + outer_keys)
                 break
         assert first is not None
-        self.spoke_of(self.calls[source.call], entity.within if source.call >= self.turn_start else ())
+        parameters = (key.rpartition(".")[2] for key in entity.within)
+        self.spoke_of(self.calls[source.call], parameters if source.call >= self.turn_start else ())
         return first
 
     def _refer_again(self, name: str, kind: str, value: str, source: FromOutput, alone: bool) -> str:
@@ -122,7 +123,10 @@ class ReferenceTracker:
     ) -> tuple[str, list[str]]:
         """Add to a phrase what the thing is looked up in, where that look-up is made for this request."""
         lookup, spoken_keys = self.calls[source.call], list[str]()
-        for parameter, templates in entity.within.items() if source.call >= self.turn_start else ():
+        for key, templates in entity.within.items() if source.call >= self.turn_start else ():
+            tool, _, parameter = key.rpartition(".")
+            if tool and tool != lookup.tool:
+                continue
             origin, value = lookup.provenance.get(parameter), lookup.arguments.get(parameter)
             if isinstance(origin, FromUser) and origin.known not in held:
                 spoken, keys = self.wording.value(lookup.tool, parameter, value, self.rng), [origin.known]

@@ -95,7 +95,7 @@ class LastDay(Check):
 
 
 class PastDays(CallCheck):
-    """Dates of future events do not lie in the past."""
+    """Dates of future events do not lie in the past; what is over in initial states may be corrected."""
 
     name: ClassVar[str] = "past_days"
     about: ClassVar[str] = "a day on which something is to happen or end does not lie in the past"
@@ -126,8 +126,18 @@ class PastDays(CallCheck):
         if not seen.outcome.ok or not seen.changed or not isinstance(value, str) or not find_clock(seen.before)[0]:
             return None
         today = read_current_time(seen.before).date()
-        if value[:10] >= today.isoformat():
+        if value[:10] >= today.isoformat() or self._corrects(check_session, seen, about["argument"]):
             return None
         return CaseEvidence(
             seen=f"success with {shorten_value(value)}", expected=f"a refusal, as it is {today} in the state"
         )
+
+    def _corrects(self, check_session: CheckSession, seen: ObservedCall, name: str) -> bool:
+        """Return True if a row is changed that was there, and rows of its kind are over in initial states, too."""
+        tables = {one.relation for one in seen.changes if one.before and one.after and name in one.fields}
+        for view in check_session.data.views:
+            today = read_current_time(view).date().isoformat()
+            days = [row.get(name) for table in tables for row in view.rows(table).values()]
+            if any(isinstance(day, str) and (is_day(day) or is_moment(day)) and day[:10] < today for day in days):
+                return True
+        return False

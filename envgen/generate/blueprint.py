@@ -21,7 +21,11 @@ NameOrNone = Annotated[str, AfterValidator(lambda text: text and _check_name(tex
 Scalar = str | int | float | bool
 ColumnKind = Literal["text", "whole", "number", "flag", "date", "moment", "choice", "texts", "record", "records"]
 KeyStyle = Literal["counted", "digits", "hex", "letters"]
-ToolAction = Literal["get", "list", "create", "update", "delete", "move", "link", "unlink"]
+ToolAction = Literal[
+    "get", "list", "create", "update", "delete", "move", "link", "unlink", "discard", "restore", "summarize", "whoami",
+]  # fmt: skip
+READS: tuple[ToolAction, ...] = ("get", "list", "summarize", "whoami")
+"""Actions that change nothing."""
 
 
 class SkippedItem(FrozenModel):
@@ -67,6 +71,8 @@ class TableColumn(FrozenModel):
     """True if the environment sets it to its clock when a record is made."""
     pool: tuple[Scalar, ...] = ()
     """Values that seed states draw from."""
+    examples: tuple[Scalar, ...] = ()
+    """Values for new records that no seed state has; some of the pool if empty."""
     when: Literal["", "past", "future"] = ""
     """Side of the present on which the dates of seed states lie; either if empty."""
     follows: NameOrNone = ""
@@ -81,6 +87,17 @@ class RecordQuota(FrozenModel):
     column: Name
     """Column with the other record's key."""
     most: int
+
+
+class SharedOwner(FrozenModel):
+    """A record belongs to the same record as what it belongs to: the company of a ticket is that of its contact."""
+
+    column: Name
+    """Column with the key that must be the same."""
+    through: Name
+    """Column with the key of the record that has the same one."""
+    there: Name
+    """Column of that record."""
 
 
 class AmountLimit(FrozenModel):
@@ -105,9 +122,12 @@ class Entity(FrozenModel):
     label: NameOrNone = ""
     """Column by which people call a record; empty where its name tells."""
     quota: RecordQuota | None = None
+    shared_owners: tuple[SharedOwner, ...] = ()
     limits: tuple[AmountLimit, ...] = ()
     ahead: tuple[Name, ...] = ()
     """Columns of dates that lie before the present in no record that is made or changed."""
+    bin: NameOrNone = ""
+    """Flag of records that are in the trash or the archive; empty where deleted records are gone."""
     reopens: bool = False
     """True if a tool leads a record out of a status that would else be its last."""
     prefix: Annotated[str, StringConstraints(pattern=r"^[\w.-]*$")] = ""
@@ -186,8 +206,29 @@ class ToolBlueprint(FrozenModel):
     """Flag that keeps a record from being changed or deleted."""
     paged: bool = False
     """True if a list has pages."""
+    roles: tuple[str, ...] = ()
+    """Roles of the person who is signed in that may call it; all may if empty."""
+    belongs: NameOrNone = ""
+    """Column with the only person who may call it for a record; anybody may if empty."""
+    measure: NameOrNone = ""
+    """Column of amounts that a summary adds up."""
+    excludes: tuple[str, ...] = ()
+    """States of records that a summary leaves out."""
     actor: Actor = "assistant"
     """Who calls it: the agent, or only the user on their own device."""
+
+
+class SignedIn(FrozenModel):
+    """The person on whose behalf the agent acts."""
+
+    table: NameOrNone = ""
+    """Table of people with roles that it is one of; empty where it is a name in columns of other tables."""
+    role: NameOrNone = ""
+    """Column of that table with the role."""
+    roles: tuple[str, ...] = ()
+    """Roles that the person may have in seed states, the usual one first."""
+    people: tuple[str, ...] = ()
+    """Names that the person may have in seed states, where there is no table."""
 
 
 class Blueprint(FrozenModel):
@@ -200,6 +241,8 @@ class Blueprint(FrozenModel):
     source: BlueprintSource
     entities: tuple[Entity, ...]
     operations: tuple[ToolBlueprint, ...]
+    signed_in: SignedIn | None = None
+    """Set where rules ask who acts."""
     left_out: tuple[SkippedItem, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -1,6 +1,7 @@
 """Render a blueprint as the Python source of a native environment."""
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, find_final_choices
+from trajsmith.envgen.generate.code_behaviours import render_extra_models
 from trajsmith.envgen.generate.code_checks import render_check_method
 from trajsmith.envgen.generate.code_seeds import render_seed_code
 from trajsmith.envgen.generate.code_tools import render_tool_code
@@ -21,6 +22,7 @@ def render_environment_code(blueprint: Blueprint) -> str:
             _render_head(blueprint),
             *(alias for one in models for alias in _render_aliases(one)),
             *(_render_model(one, is_part=one not in blueprint.entities) for one in models),
+            *render_extra_models(blueprint),
             _render_state(blueprint),
             _render_environment(blueprint),
             render_seed_code(blueprint),
@@ -71,8 +73,9 @@ def build_field_constraints(column: TableColumn) -> list[str]:
         for bound, mark in ((column.low, "ge"), (column.high, "le")):
             if bound is not None:
                 arguments.append(f"{mark}={int(bound) if float(bound).is_integer() else bound}")
-    if column.pool and column.kind in ("text", "whole", "number") and not column.references and arguments:
-        arguments.append(f"examples={list(column.pool[:4])!r}")
+    examples = column.examples or column.pool[:4]
+    if examples and column.kind in ("text", "whole", "number") and not column.references and arguments:
+        arguments.append(f"examples={list(examples[:6])!r}")
     return arguments
 
 
@@ -133,6 +136,8 @@ def _render_state(blueprint: Blueprint) -> str:
         "",
     ]
     lines += [f"    {entity.table}: dict[str, {entity.cls}] = {{}}" for entity in blueprint.entities]
+    if blueprint.signed_in is not None:
+        lines += ['    signed_in: str = ""', '    """Who is signed in."""']
     return "\n".join(lines)
 
 

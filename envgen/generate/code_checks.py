@@ -1,6 +1,6 @@
 """The method that keeps the rules of one entity."""
 
-from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, SharedOwner, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.envgen.generate.rules import find_spans
 
@@ -14,6 +14,8 @@ def render_check_method(blueprint: Blueprint, entity: Entity) -> str:
         lines += _render_part_checks(blueprint, column, record)
         if column.unique and column.name != entity.key:
             lines += _render_unique_check(entity, column, record)
+    for link in entity.shared_owners:
+        lines += _render_shared_owner_check(blueprint, entity, link)
     for first, last in find_spans(entity):
         lines += [
             f"        if {record}.{first.name} is not None and {record}.{last.name} is not None:",
@@ -106,9 +108,28 @@ def _render_reference_check(target: Entity, column: TableColumn, record: str) ->
     if column.kind == "texts":
         return [f"        for one in {value} or []:", f"            {look.format('one')}"]
     key = f"str({value})" if column.kind == "whole" else value
+    checks = [look.format(key)]
+    if target.bin:
+        place = "archive" if target.bin == "in_archive" else "trash"
+        text = f"{to_words(target.noun)} {{{value}}} is in the {place}"
+        checks = [f"if {checks[0]}.{target.bin}:", f'    raise ToolError(f"{text}")']
     if column.required:
-        return [f"        {look.format(key)}"]
-    return [f"        if {value} is not None:", f"            {look.format(key)}"]
+        return [f"        {check}" for check in checks]
+    return [f"        if {value} is not None:", *(f"            {check}" for check in checks)]
+
+
+def _render_shared_owner_check(blueprint: Blueprint, entity: Entity, link: SharedOwner) -> list[str]:
+    """Return the check that a record belongs to the same record as what it belongs to."""
+    column, through = entity.column(link.column), entity.column(link.through)
+    other, owner = blueprint.entity(through.references), blueprint.entity(column.references)
+    key = f"str(record.{through.name})" if through.kind == "whole" else f"record.{through.name}"
+    theirs = f"self.state.{other.table}[{key}].{link.there}"
+    present = f"record.{column.name} is not None and record.{through.name} is not None"
+    text = f"{to_words(other.noun)} {{record.{through.name}}} belongs to another {to_words(owner.noun)}"
+    return [
+        f"        if {present} and {theirs} not in (None, record.{column.name}):",
+        f'            raise ToolError(f"{text}")',
+    ]
 
 
 def _render_unique_check(entity: Entity, column: TableColumn, record: str) -> list[str]:

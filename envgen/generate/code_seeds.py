@@ -1,6 +1,6 @@
 """The code that makes seed states: the same for the same seed, references that exist, real rows where there are any."""
 
-from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, SharedOwner, SignedIn, TableColumn
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.envgen.generate.rules import find_spans
 
@@ -85,11 +85,17 @@ def _render_record(blueprint: Blueprint, entity: Entity) -> str:
     later = {last.name: first for first, last in find_spans(entity)}
     lines = [
         f"def _make_{entity.table}(rng: random.Random, state: {blueprint.cls}State, wanted: int) -> None:",
-        "    for place in range(1, wanted + 1):",
+        f"    for place in range(1, {_render_count(entity)} + 1):",
         f"        {entity.key} = {key_code}",
     ]
+    waiting = list[tuple[TableColumn, SharedOwner]]()
     for column in entity.columns:
         if column.name == entity.key:
+            continue
+        shared = next((one for one in entity.shared_owners if one.column == column.name), None)
+        if shared is not None:
+            waiting.append((column, shared))
+            values.append(f"{column.name}={column.name}")
             continue
         if column.name in later and column.required and later[column.name].required:
             value = f"{later[column.name].name} + timedelta(days=rng.randint(1, 20))"
@@ -97,10 +103,30 @@ def _render_record(blueprint: Blueprint, entity: Entity) -> str:
             value = _render_value(blueprint, entity, column, column.name in labels)
             if column.name in later:
                 value = "None"
+        if entity.quota is not None and entity.quota.column == column.name and "rng.choice([" in value:
+            head, _, keys = value.partition("rng.choice(")
+            lines += [f"        owners = {keys[:-1]}", "        if not owners:", "            break"]
+            value = f"{head}rng.choice(owners)"
         lines.append(f"        {column.name} = {value}")
         values.append(f"{column.name}={column.name}")
+    for waiter, link in waiting:
+        through = entity.column(link.through)
+        place_of = f"str({through.name})" if through.kind == "whole" else through.name
+        owner = f"state.{blueprint.entity(through.references).table}[{place_of}].{link.there}"
+        fallback = _render_value(blueprint, entity, waiter, False)
+        lines.append(f"        {waiter.name} = None if {through.name} is None else {owner}")
+        if waiter.required:
+            lines += [f"        if {waiter.name} is None:", f"            {waiter.name} = {fallback}"]
     lines.append(f"        {entity.noun}_made = {entity.cls}({', '.join(values)})")
     return "\n".join([*lines, f"        state.{entity.table}[str({entity.key})] = {entity.noun}_made"])
+
+
+def _render_count(entity: Entity) -> str:
+    """Return how many records are made: not more than there are names, where no two may have the same."""
+    label = entity.column(entity.label) if entity.label else None
+    if label is None or not label.unique or not label.pool or any("@" in str(value) for value in label.pool):
+        return "wanted"
+    return f"min(wanted, len({_pool_name(entity, label)}))"
 
 
 def _find_label_columns(entity: Entity) -> set[str]:
@@ -108,13 +134,20 @@ def _find_label_columns(entity: Entity) -> set[str]:
     return {
         c.name
         for c in entity.columns
-        if c.unique or c.name in ("name", "title", "label", "email", "username", "slug", "code")
+        if c.unique
+        or c.name == entity.label
+        or c.name in ("name", "title", "label", "email", "username", "slug", "code")
     }
 
 
 def _render_value(blueprint: Blueprint, entity: Entity, column: TableColumn, distinct: bool) -> str:
+    if column.name == entity.bin:
+        return "False" if blueprint.referrers(entity.table) else "rng.random() < 0.12"
     value_code = _render_plain_value(blueprint, entity, column, distinct)
-    if column.required or value_code == "None":
+    if any(one.belongs == column.name and one.table == entity.table for one in blueprint.operations):
+        value_code = f"state.signed_in if rng.random() < 0.5 else {value_code}"
+        return value_code if column.required else f"None if rng.random() < 0.1 else {value_code}"
+    if column.required or column.automatic or value_code == "None":
         return value_code
     return f"None if rng.random() < 0.2 else {value_code}"
 
@@ -139,7 +172,7 @@ def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColum
             return f"(NOW {sign} timedelta(days=rng.randint(1, 90))).date()"
         return f"NOW {sign} timedelta(days=rng.randint(1, 60), minutes=30 * rng.randint(-4, 18))"
     if column.automatic or column.kind == "moment":
-        ago = "NOW - timedelta(days=rng.randint(1, 200), minutes=rng.randint(0, 600))"
+        ago = "NOW - timedelta(days=rng.randint(1, 200), minutes=rng.randint(-540, 0))"
         return ago if column.kind == "moment" else f"({ago}).date()"
     if column.kind == "date":
         return "(NOW + timedelta(days=rng.randint(-120, 60))).date()"
@@ -183,6 +216,9 @@ def _render_reference(blueprint: Blueprint, entity: Entity, column: TableColumn)
     if order.index(target.table) > order.index(entity.table):
         return "[]" if column.kind == "texts" and column.required else "None"
     keys = f"[one.{target.key} for one in state.{target.table}.values()]"
+    deletes = any(one.table == target.table and one.action in ("delete", "discard") for one in blueprint.operations)
+    if deletes and target.table != entity.table and column.kind != "texts":
+        keys += f"[: max(1, len(state.{target.table}) * 5 // 6)]"  # nothing belongs to the last ones
     if column.kind == "texts":
         return f"rng.sample({keys}, min(len(state.{target.table}), 2))"
     if entity.quota is not None and entity.quota.column == column.name and target.table != entity.table:
@@ -260,6 +296,8 @@ def _render_make_state(blueprint: Blueprint, real: bool) -> str:
         "    count = COUNTS[size]",
         f"    state = {blueprint.cls}State(now=NOW + timedelta(minutes=rng.randint(0, 500)), seed=seed)",
     ]
+    if blueprint.signed_in is not None and not blueprint.signed_in.table:
+        lines.append(f"    state.signed_in = rng.choice({list(blueprint.signed_in.people)!r})")
     if real:
         lines.append("    chosen = _chosen(rng, count)")
     for number, entity in enumerate(blueprint.entities):
@@ -276,4 +314,20 @@ def _render_make_state(blueprint: Blueprint, real: bool) -> str:
         if not entity.key_is_given:
             last = entity.start if real else f"{entity.start} + {'count' if number else 'max(4, count // 2)'}"
             lines.append(f'    state.counters["{entity.noun}"] = {last}')
+        if blueprint.signed_in is not None and blueprint.signed_in.table == entity.table:
+            lines += _render_sign_in(blueprint.signed_in, entity)
     return "\n".join([*lines, "    return state"])
+
+
+def _render_sign_in(signed: SignedIn, entity: Entity) -> list[str]:
+    """Return the choice of the person who is signed in: somebody active, with one of the roles."""
+    weights = [3, *(1 for _ in signed.roles[1:])]
+    lines = [
+        f"    acting = rng.choice(list(state.{entity.table}.values()))",
+        f"    acting.{signed.role} = rng.choices({list(signed.roles)!r}, {weights})[0]",
+        f"    state.signed_in = str(acting.{entity.key})",
+    ]
+    status = entity.status
+    if status is not None and "active" in status.choices:
+        lines.append(f'    acting.{status.name} = "active"')
+    return lines

@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
-from trajsmith.envgen.generate.code_tools import find_linked, name_linked_key
+from trajsmith.envgen.generate.code_behaviour_tests import (
+    find_update_values,
+    render_behaviour_tests,
+    render_first,
+    render_own,
+)
+from trajsmith.envgen.generate.tool_docstrings import find_linked, name_linked_key
 
 _CALL_AS_USER = '''
 
@@ -43,7 +49,7 @@ SPEC.loader.exec_module(MODULE)
 
 @pytest.fixture
 def play() -> Any:
-    return MODULE.{blueprint.cls}(MODULE.{blueprint.cls}.seed_state("medium", 1))
+    {_render_play(blueprint)}
 
 
 def first(table: dict[str, Any]) -> Any:
@@ -74,6 +80,16 @@ def test_seed_states_are_the_same_for_the_same_seed() -> None:
 '''
 
 
+def _render_play(blueprint: Blueprint) -> str:
+    """Return the body of a fixture in which the person who is signed in may do everything."""
+    fresh = f'MODULE.{blueprint.cls}(MODULE.{blueprint.cls}.seed_state("medium", 1))'
+    signed = blueprint.signed_in
+    if signed is None or not signed.table:
+        return f"return {fresh}"
+    person = f"made.state.{signed.table}[made.state.signed_in]"
+    return f"made = {fresh}\n    {person}.{signed.role} = {signed.roles[0]!r}\n    return made"
+
+
 def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> Iterator[str]:
     table, key, name = f"play.state.{entity.table}", entity.key, operation.name
     missing = "-1" if entity.column(key).kind == "whole" else '"nothing"'
@@ -88,7 +104,7 @@ def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     record = first({table})
     assert play.call("{name}", {{"{key}": record.{key}}}).content == record.model_dump(mode="json")
 """
-    if operation.action in ("get", "delete", "move"):
+    if operation.action in ("get", "delete", "move", "discard", "restore"):
         yield f"""def test_{name}_refuses_what_is_not_there(play: Any) -> None:
     result = play.call("{name}", {{"{key}": {missing}}})
     assert result.error == "refused" and "not found" in result.text
@@ -109,8 +125,9 @@ def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 """
     if operation.action == "create":
         yield _render_create_test(operation, entity, table)
-        yield from _render_rule_tests(operation, entity, table)
-    yield from _render_guard_tests(operation, entity, table)
+        yield from _render_rule_tests(blueprint, operation, entity, table)
+    yield from _render_guard_tests(blueprint, operation, entity, table)
+    yield from render_behaviour_tests(blueprint, operation, entity)
     if operation.action == "update" and operation.column:
         yield f"""def test_{name}_changes_or_refuses(play: Any) -> None:
     records = list({table}.values())
@@ -120,12 +137,12 @@ def _render_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 """
     elif operation.action == "update":
         yield f"""def test_{name}_needs_a_change(play: Any) -> None:
-    record = first({table}){_render_free_state(operation, entity)}
+    record = first({table}){_render_free_state(operation, entity)}{render_own(operation, entity)}
     result = play.call("{name}", {{"{key}": record.{key}}})
     assert result.error == "refused" and "nothing to change" in result.text
 """
         yield _render_update_test(operation, entity, table)
-    if operation.action in ("delete", "move"):
+    if operation.action in ("delete", "move", "discard", "restore"):
         yield f"""def test_{name}_changes_or_refuses(play: Any) -> None:
     for record in list({table}.values())[:5]:
         before = play.dump()
@@ -138,7 +155,7 @@ def _render_list_test(operation: ToolBlueprint, entity: Entity, table: str) -> s
     if operation.search_needed:
         text = entity.label or next(c.name for c in entity.columns if c.kind == "text" and not c.references)
         return f"""def test_{operation.name}(play: Any) -> None:
-    for record in list({table}.values())[:5]:
+    for record in [one for one in {table}.values(){_render_shown(entity, " if")}][:5]:
         found = play.call("{operation.name}", {{"{operation.search}": record.{text}, "limit": 100}}).content["result"]
         assert record.model_dump(mode="json") in found
     assert play.call("{operation.name}", {{"{operation.search}": "no such text"}}).content["result"] == []
@@ -147,9 +164,20 @@ def _render_list_test(operation: ToolBlueprint, entity: Entity, table: str) -> s
     for record in complete({table}{required_names})[:5]:
         given = plain(record{required_names})
         found = play.call("{operation.name}", {{**given, "limit": 100}}).content["result"]
-        expected = [one.model_dump(mode="json") for one in {table}.values() if plain(one{required_names}) == given]
+        same = [one for one in {table}.values() if plain(one{required_names}) == given{_render_shown(entity)}]
+        expected = [one.model_dump(mode="json") for one in {_render_order(entity)}]
         assert found == expected[:100]
 """
+
+
+def _render_order(entity: Entity) -> str:
+    """Return records `same` in the order in which a list shows them."""
+    return "same" if entity.key_style == "counted" else f"sorted(same, key=lambda one: one.{entity.key})"
+
+
+def _render_shown(entity: Entity, joint: str = " and") -> str:
+    """Return the condition that a record `one` is not in the trash."""
+    return f"{joint} not one.{entity.bin}" if entity.bin else ""
 
 
 def _render_owned_list_test(operation: ToolBlueprint, entity: Entity, owner: Entity) -> str:
@@ -175,7 +203,7 @@ def _render_create_test(operation: ToolBlueprint, entity: Entity, table: str) ->
     if not records:
         pytest.skip("no record of the seed state has all that a new one needs")
     given = plain(records[0]{names})
-{new_key}{distinct}    count = len({table})
+{new_key}{distinct}{_render_days_ahead(operation, entity)}    count = len({table})
     result = play.call("{operation.name}", given)
     assert result.ok, result.text
     assert len({table}) == count + 1
@@ -183,7 +211,17 @@ def _render_create_test(operation: ToolBlueprint, entity: Entity, table: str) ->
 """
 
 
-def _render_rule_tests(operation: ToolBlueprint, entity: Entity, table: str) -> Iterator[str]:
+def _render_days_ahead(operation: ToolBlueprint, entity: Entity) -> str:
+    """Return statements that set the days of `given` that must not be over."""
+    lines = ""
+    for name in entity.ahead:
+        day = "2027-02-01" if entity.column(name).kind == "date" else "2027-02-01T10:00:00"
+        if name in operation.fields:
+            lines += f'    given.update({{"{name}": "{day}"}} if "{name}" in given else {{}})\n'
+    return lines
+
+
+def _render_rule_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity, table: str) -> Iterator[str]:
     """Return tests that what a new record must not be is refused and leaves no trace."""
     names, needed = _join_names(operation.fields), _join_names(operation.needed)
     broken: list[tuple[str, str, str, str]] = []
@@ -234,12 +272,26 @@ def _render_rule_tests(operation: ToolBlueprint, entity: Entity, table: str) -> 
                     "over already",
                 )
             )
+    for link in entity.shared_owners:
+        if {link.column, link.through} <= set(operation.fields):
+            through, owner = entity.column(link.through), blueprint.entity(entity.column(link.column).references)
+            other = blueprint.entity(through.references)
+            change = f"""
+    keys = [one.{owner.key} for one in play.state.{owner.table}.values()]
+    whole = [one for one in play.state.{other.table}.values() if one.{link.there} is not None]
+    if not whole or len(keys) < 2:
+        pytest.skip("no record of the seed state belongs to another")
+    given["{link.through}"] = whole[0].{other.key}
+    given["{link.column}"] = next(key for key in keys if key != whole[0].{link.there})
+"""
+            broken.append(("owner", link.column, change, "belongs to another"))
     for kind, column, change, text in broken:
         yield f"""def test_{operation.name}_keeps_the_{kind}_of_{column}(play: Any) -> None:
     records = complete({table}{needed})
     if not records:
         pytest.skip("no record of the seed state has all that a new one needs")
-    given = plain(records[0]{names}){_render_new_names(operation, entity)}{change}
+    given = plain(records[0]{names}){_render_new_names(operation, entity)}
+{_render_days_ahead(operation, entity).rstrip()}{change}
     before = play.dump()
     result = play.call("{operation.name}", given)
     assert result.error == "refused" and "{text}" in result.text, result.text
@@ -254,7 +306,7 @@ def _render_new_names(operation: ToolBlueprint, entity: Entity) -> str:
     )
 
 
-def _render_guard_tests(operation: ToolBlueprint, entity: Entity, table: str) -> Iterator[str]:
+def _render_guard_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity, table: str) -> Iterator[str]:
     """Return tests that a record in the wrong state stays as it is."""
     others = () if entity.status is None else [c for c in entity.status.choices if c not in operation.only_while]
     cases = []
@@ -265,9 +317,9 @@ def _render_guard_tests(operation: ToolBlueprint, entity: Entity, table: str) ->
     if operation.unless:
         cases.append((operation.unless, "True", "is"))
     for column, value, text in cases:
-        arguments = _find_update_values(operation, entity)
+        arguments = find_update_values(operation, entity)
         yield f"""def test_{operation.name}_respects_{column}(play: Any) -> None:
-    record = first({table})
+    record = {render_first(blueprint, operation, entity)}{render_own(operation, entity)}
     record.{column} = {value}
     before = play.dump()
     result = play.call("{operation.name}", {{"{entity.key}": record.{entity.key}{arguments}}})
@@ -284,17 +336,6 @@ def _render_free_state(operation: ToolBlueprint, entity: Entity) -> str:
     if operation.unless:
         lines.append(f"\n    record.{operation.unless} = False")
     return "".join(lines)
-
-
-def _find_update_values(operation: ToolBlueprint, entity: Entity) -> str:
-    """Return an argument that an update may be called with."""
-    if operation.action != "update":
-        return ""
-    for name in operation.fields:
-        column = entity.column(name)
-        if column.kind == "text" and column.pool:
-            return f', "{name}": {str(column.pool[0])!r}'
-    return ""
 
 
 def _render_update_test(operation: ToolBlueprint, entity: Entity, table: str) -> str:

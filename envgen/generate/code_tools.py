@@ -1,10 +1,25 @@
 """The methods that are tools."""
 
-import re
-import textwrap
 from collections.abc import Callable
 
-from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint, find_final_choices
+from trajsmith.envgen.generate.blueprint import (
+    READS,
+    Blueprint,
+    Entity,
+    TableColumn,
+    ToolBlueprint,
+    find_final_choices,
+)
+from trajsmith.envgen.generate.code_behaviours import (
+    get_result_class,
+    name_bin,
+    render_bin_check,
+    render_discard,
+    render_permission,
+    render_restore,
+    render_summary,
+    render_whoami,
+)
 from trajsmith.envgen.generate.code_checks import (
     has_checks,
     render_date_checks,
@@ -12,9 +27,9 @@ from trajsmith.envgen.generate.code_checks import (
     render_quota_check,
 )
 from trajsmith.envgen.generate.code_seeds import name_key_function
-from trajsmith.envgen.generate.identifiers import quote_text, to_identifier, to_plain_words, to_words
+from trajsmith.envgen.generate.identifiers import quote_text, to_words
 from trajsmith.envgen.generate.refinement import find_starting_status
-from trajsmith.phrasing import with_article
+from trajsmith.envgen.generate.tool_docstrings import build_summary, describe_value, find_linked, name_linked_key
 
 TypeName = Callable[[Entity, TableColumn], str]
 _PLAIN_TYPES = {"whole": "int", "number": "float", "date": "date", "moment": "datetime"}
@@ -35,11 +50,17 @@ def render_tool_code(blueprint: Blueprint, operation: ToolBlueprint, type_name: 
         "move": _render_move,
         "link": _render_link,
         "unlink": _render_link,
+        "discard": _render_discard,
+        "restore": _render_restore,
+        "summarize": render_summary,
+        "whoami": lambda blueprint, *_: render_whoami(blueprint),
     }[operation.action](blueprint, operation, entity)
-    effect = "read" if operation.action in ("get", "list") else "write"
+    effect = "read" if operation.action in READS else "write"
     marks = ", destructive=True" if operation.action == "delete" else ""
     marks += ', actor="user"' if operation.actor == "user" else ""
     result = f"list[{entity.cls}]" if operation.action == "list" else entity.cls
+    if operation.action in ("summarize", "whoami"):
+        result = get_result_class(blueprint, operation, entity)
     if operation.action in ("get", "update") and operation.column:
         body, result = _render_part(operation, entity), entity.part(entity.column(operation.column)).cls
     arguments = _render_arguments(blueprint, operation, entity, type_name)
@@ -49,7 +70,7 @@ def render_tool_code(blueprint: Blueprint, operation: ToolBlueprint, type_name: 
         [
             f'    @tool(effect="{effect}"{marks})',
             f"    def {operation.name}({signature}) -> {result}:",
-            f'        """{_build_summary(blueprint, operation, entity)}',
+            f'        """{build_summary(blueprint, operation, entity)}',
             "",
             "        Args:",
             documented,
@@ -57,37 +78,15 @@ def render_tool_code(blueprint: Blueprint, operation: ToolBlueprint, type_name: 
             *(f"        {line}" for line in body),
             "",
         ]
+        if arguments
+        else [
+            f'    @tool(effect="{effect}"{marks})',
+            f"    def {operation.name}(self) -> {result}:",
+            f'        """{build_summary(blueprint, operation, entity)}"""',
+            *(f"        {line}" for line in body),
+            "",
+        ]
     )
-
-
-def _build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> str:
-    described = _insert_article(quote_text(operation.description), operation, entity)
-    noun, many = with_article(entity.noun), to_words(entity.table)
-    if operation.owner:
-        many = f"the {many} of {with_article(blueprint.entity(operation.owner).noun)}"
-    elif operation.column:
-        label = to_words(to_identifier(entity.column(operation.column).label))
-        linked = with_article(find_linked(blueprint, operation).noun) if operation.action in ("link", "unlink") else ""
-        whose = f"the {label} of {noun}"
-        noun = whose if operation.action in ("get", "update") else noun
-    summaries = {
-        "get": f"Show {noun}.", "list": f"List {many}.", "create": f"Make a new {to_words(entity.noun)}.",
-        "update": f"Change {noun}.", "delete": f"Delete {noun}.",
-        "move": f"Mark {noun} as {_describe_value(operation)}.",
-    }  # fmt: skip
-    if operation.action in ("link", "unlink"):
-        way = "Add {} to" if operation.action == "link" else "Remove {} from"
-        summaries[operation.action] = f"{way.format(linked)} {whose}."
-    text = described or summaries[operation.action]
-    text = text if text.endswith((".", "!", "?")) else f"{text}."
-    return "\n        ".join(textwrap.wrap(text, 100))
-
-
-def _insert_article(text: str, operation: ToolBlueprint, entity: Entity) -> str:
-    """Return a tool's description with the article that operation titles leave out."""
-    nouns = "|".join(re.escape(to_words(name)) for name in (entity.table, entity.noun))
-    match = re.fullmatch(rf"(\w+) ({nouns})\.?", text, re.IGNORECASE)
-    return f"{match.group(1)} {with_article(entity.noun)}." if match and operation.action != "list" else text
 
 
 def _render_arguments(
@@ -97,7 +96,9 @@ def _render_arguments(
     key = entity.column(entity.key)
     key_type = "int" if key.kind == "whole" else "str"
     needed, others = list[tuple[str, str]](), list[tuple[str, str]]()
-    if operation.action not in ("list", "create") or (operation.action == "create" and entity.key_is_given):
+    if operation.action not in ("list", "create", "summarize", "whoami") or (
+        operation.action == "create" and entity.key_is_given
+    ):
         needed.append((f"{entity.key}: {key_type}", _describe_argument(key, entity)))
     if operation.action in ("link", "unlink"):
         target = find_linked(blueprint, operation)
@@ -116,13 +117,14 @@ def _render_arguments(
             kind = "str" if column.kind in ("text", "texts") else kind
             kind = _PLAIN_TYPES.get(column.kind, kind)
         about = _describe_argument(column, holder, operation)
+        narrows = operation.action in ("list", "summarize")
         if name in operation.needed:
             needed.append((f"{name}: {kind}", about))
         else:
             others.append(
                 (
                     f"{name}: {kind} | None = None",
-                    f"Only those with this {to_words(name)}." if operation.action == "list" else about,
+                    f"Only those with this {to_words(name)}." if narrows else about,
                 )
             )
     if operation.action == "list":
@@ -139,6 +141,9 @@ def _render_arguments(
             else:
                 others.append((f"{operation.search}: str | None = None", "Only those with this text in them."))
         others.append((f"limit: Annotated[int, Field(ge=1, le=100)] = {LIST_LIMIT}", "How many to show at most."))
+        if entity.bin:
+            about = f"Show those in the {name_bin(entity)} in place of the others."
+            others.append((f"{entity.bin}: bool = False", about))
         if operation.paged:
             others.append(
                 ("page: Annotated[int, Field(ge=1)] = 1", "Page to show; each has as many as the limit says.")
@@ -220,11 +225,15 @@ def _render_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
         searched = ", ".join(f"one.{name}" for name in _find_text_columns(entity))
         test = f"_mentions({operation.search}, {searched})"
         tests.append(test if operation.search_needed else f"({operation.search} is None or {test})")
+    if entity.bin:
+        tests.append(f"one.{entity.bin} == {entity.bin}")
     shown = "[(page - 1) * limit : page * limit]" if operation.paged else "[:limit]"
+    order = f"key=lambda one: one.{entity.key}" if entity.key_style != "counted" else ""
     if not tests:
-        return [f"return list(self.state.{entity.table}.values()){shown}"]
+        rows = f"self.state.{entity.table}.values()"
+        return [f"return sorted({rows}, {order}){shown}" if order else f"return list({rows}){shown}"]
     lines.append(f"found = [one for one in self.state.{entity.table}.values() if {' and '.join(tests)}]")
-    return [*lines, f"return found{shown}"]
+    return [*lines, *([f"found.sort({order})"] if order else []), f"return found{shown}"]
 
 
 def _find_text_columns(entity: Entity) -> list[str]:
@@ -233,7 +242,7 @@ def _find_text_columns(entity: Entity) -> list[str]:
 
 
 def _render_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
-    key, lines = entity.column(entity.key), list[str]()
+    key, lines = entity.column(entity.key), render_permission(blueprint, operation, entity)
     if entity.key_is_given:
         lines += [
             f"if {_render_key(entity)} in self.state.{entity.table}:",
@@ -246,7 +255,8 @@ def _render_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
     else:
         lines.append(f'{entity.key} = self.new_id("{entity.noun}", "{entity.prefix}{{:d}}")')
     values = [f"{column.name}={_render_new_value(column, operation, entity)}" for column in entity.columns]
-    lines = [*render_date_checks(entity, operation.fields, optional=False), *lines]
+    permissions = render_permission(blueprint, operation, entity)
+    lines = [*permissions, *render_date_checks(entity, operation.fields, optional=False), *lines[len(permissions) :]]
     lines += [f"record = {entity.cls}({', '.join(values)})"]
     if has_checks(entity):
         lines.append(f"self._check_{entity.noun}(record)")
@@ -277,6 +287,8 @@ def _render_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
     entries = ", ".join(f'"{name}": {name}' for name in operation.fields)
     lines = [
         _render_lookup(entity),
+        *render_permission(blueprint, operation, entity),
+        *render_bin_check(entity),
         *render_guards(operation, entity),
         *render_date_checks(entity, operation.fields, optional=True),
         f"given = {{name: value for name, value in {{{entries}}}.items() if value is not None}}",
@@ -301,16 +313,40 @@ def _render_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entit
 
 
 def _render_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
-    lines = [_render_lookup(entity), *render_guards(operation, entity)]
+    lines = [_render_lookup(entity), *render_permission(blueprint, operation, entity)]
+    lines += [*render_guards(operation, entity), *_render_belongings_check(blueprint, entity, binned=True)]
+    return [*lines, f"del self.state.{entity.table}[{_render_key(entity)}]", "return record"]
+
+
+def _render_discard(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
+    lines = [_render_lookup(entity), *render_permission(blueprint, operation, entity), *render_discard(entity)]
+    lines += [*render_guards(operation, entity), *_render_belongings_check(blueprint, entity, binned=False)]
+    return [*lines, f"record.{entity.bin} = True", "return record"]
+
+
+def _render_restore(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> list[str]:
+    permission = render_permission(blueprint, operation, entity)
+    return [_render_lookup(entity), *permission, *render_restore(blueprint, entity)]
+
+
+def _render_belongings_check(blueprint: Blueprint, entity: Entity, binned: bool) -> list[str]:
+    """Return the checks that nothing belongs to a record.
+
+    Args:
+        binned: Whether what is in the trash counts.
+    """
+    lines = list[str]()
     for other, column in blueprint.referrers(entity.table):
         holds = _render_holding(column, entity)
         if other.table == entity.table:
             holds += f" and one.{entity.key} != {entity.key}"
+        if other.bin and not binned:
+            holds = f"not one.{other.bin} and {holds}"
         lines += [
             f"if any({holds} for one in self.state.{other.table}.values()):",
             f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} still has {to_words(other.table)}")',
         ]
-    return [*lines, f"del self.state.{entity.table}[{_render_key(entity)}]", "return record"]
+    return lines
 
 
 def _render_holding(column: TableColumn, entity: Entity) -> str:
@@ -331,8 +367,10 @@ def _render_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
     is_there = f"record.{column}{'' if is_flag else f' == {operation.sets!r}'}"
     lines = [
         _render_lookup(entity),
+        *render_permission(blueprint, operation, entity),
+        *render_bin_check(entity),
         f"if {'not ' if operation.sets is False else ''}{is_there}:",
-        f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {_describe_value(operation)} already")',
+        f'    raise ToolError(f"{to_words(entity.noun)} {{{entity.key}}} is {describe_value(operation)} already")',
     ]
     lines += render_guards(operation, entity)
     if (
@@ -372,22 +410,3 @@ def _render_link(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
         f"record.{operation.column} = {keys}",
         "return record",
     ]
-
-
-def find_linked(blueprint: Blueprint, operation: ToolBlueprint) -> Entity:
-    """Return the entity whose keys a link adds or an unlink takes away."""
-    return blueprint.entity(blueprint.entity(operation.table).column(operation.column).references)
-
-
-def name_linked_key(blueprint: Blueprint, operation: ToolBlueprint) -> str:
-    """Return the argument of a link or unlink that holds the other record's key."""
-    key = find_linked(blueprint, operation).key
-    return f"other_{key}" if key == blueprint.entity(operation.table).key else key
-
-
-def _describe_value(operation: ToolBlueprint) -> str:
-    """Describe the effect of a move on a record: "closed", "locked", "not locked"."""
-    if isinstance(operation.sets, bool):
-        flag = to_words(operation.column.removeprefix("is_"))
-        return flag if operation.sets else f"not {flag}"
-    return to_plain_words(operation.sets)

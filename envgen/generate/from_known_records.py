@@ -1,31 +1,55 @@
 """Tool lists as blueprints of services whose records are known: names say what is there, the lexicon what it holds."""
 
 import random
-import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from trajsmith.envgen.generate.blueprint import (
+    FINAL_STATUSES,
     Blueprint,
     BlueprintSource,
     ColumnKind,
     Entity,
     KeyStyle,
+    SignedIn,
     SkippedItem,
     TableColumn,
     ToolAction,
     ToolBlueprint,
 )
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
+from trajsmith.envgen.generate.known_behaviours import (
+    NUMBERS_SHARE,
+    RESTORING,
+    add_permissions,
+    build_bin_column,
+    find_bin,
+    find_bin_action,
+    find_excluded,
+    find_measure,
+)
 from trajsmith.envgen.generate.known_records import PEOPLE, KnownColumn, KnownRecord, RecordLexicon, load_lexicon
 from trajsmith.envgen.generate.known_rules import add_rules
+from trajsmith.envgen.generate.listed_tools import (
+    ListedTool,
+    clean_description,
+    find_actor,
+    list_words,
+    name_service,
+    read_parameters,
+)
+from trajsmith.envgen.generate.refinement import MAX_OPERATIONS
 from trajsmith.envgen.generate.tool_lists import ToolList
-from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
-from trajsmith.environments import find_tool_actor
-from trajsmith.phrasing import normalize_name, pluralize, to_snake_case, with_article
-from trajsmith.records import Actor, InputError, JsonObject, derive_seed
+from trajsmith.envgen.generate.tool_names import find_shared_words, interpret_service_tool
+from trajsmith.phrasing import normalize_name, pluralize, with_article
+from trajsmith.records import InputError, derive_seed
 
+MOST_NAMES = 30
+"""Names of records that an environment has at most, before they are combined."""
+NEW_NAMES = 3
+"""Names that no seed state has: those of records that users want to be made."""
 MOST_ENTITIES = 7
 """Tables of a service at most: the kinds of records with most tools."""
 BEYOND = f"beyond the {MOST_ENTITIES} kinds of records with most tools, two of which are alike at most"
@@ -64,20 +88,9 @@ _ALIAS_SETS = {name: frozenset(words.split()) for name, words in _ALIASES.items(
 _PAGES = frozenset({"page", "offset", "cursor", "pagetoken", "pagenumber", "startcursor", "startat", "skip"})
 _RENAMED = {"record": "entry_record", "class": "course", "state": "region", "object": "data_object", "data": "dataset"}
 """Nouns that are no names in the code, or no words that people use."""
+_KEY_WORDS = {"page": "document", "field": "attribute", "format": "layout", "count": "tally", "filter": "view"}
+"""Words of nouns that in a parameter speak of the answer, and what keys have in their place."""
 _STYLES: tuple[KeyStyle, ...] = ("digits", "hex", "letters", "digits")
-_EMPTY_WORDS = frozenset(
-    {"", "mcp", "server", "servers", "api", "ts", "py", "js", "python", "typescript", "v1", "v2", "ext"}
-)
-_JUNK = re.compile(r"not available|playground|deploy server|claim server|[<>{}`|\\]|https?:|@|ignore|instruction", re.I)
-
-
-@dataclass
-class _Tool:
-    name: str
-    means: ToolMeaning
-    description: str
-    parameters: dict[str, JsonObject]
-    actor: Actor
 
 
 def read_known_records(tool_list: ToolList, name: str = "") -> Blueprint:
@@ -89,16 +102,6 @@ def read_known_records(tool_list: ToolList, name: str = "") -> Blueprint:
     return _ServiceReader(tool_list, name or name_service(tool_list.server)).read()
 
 
-def name_service(server: str) -> str:
-    """Return the name of an environment for a server: of its own name, else of its publisher's."""
-    owner, _, own = server.rpartition("/")
-    for text in (own, owner):
-        words = [word for word in re.split(r"[^a-z0-9]+", to_snake_case(text)) if word not in _EMPTY_WORDS]
-        if words and len("_".join(words)) > 2:
-            return to_identifier("_".join(words), "service")
-    return to_identifier(server, "service")
-
-
 class _ServiceReader:
     def __init__(self, tool_list: ToolList, name: str) -> None:
         self._list = tool_list
@@ -107,7 +110,18 @@ class _ServiceReader:
         self.left_out: list[SkippedItem] = []
         self.notes: list[str] = []
         self._kinds: dict[str, KnownRecord] = {}
+        self._prefixes: set[str] = set()
+        self._words = list_words(tool_list)
         self.shared = find_shared_words([str(raw["name"]) for raw in tool_list.tools])
+
+    def take_prefix(self, noun: str) -> str:
+        """Return three letters for the keys of a record that no other record of the service has."""
+        words = [noun.rpartition("_")[2], noun, noun[::-1]]
+        wished = dict.fromkeys(_shorten_noun(word) for word in words)
+        letters = (f"{_shorten_noun(noun)[:2]}{letter}" for letter in "ABCDEFGHJKLMNPQRSTUVWXYZ")
+        prefix = next(one for one in (*wished, *letters) if one not in self._prefixes)
+        self._prefixes.add(prefix)
+        return prefix
 
     def rng(self, *place: str) -> random.Random:
         return random.Random(derive_seed(0, "service", self._list.server, *place))
@@ -120,6 +134,7 @@ class _ServiceReader:
             entity, own = _RecordReader(self, noun, kind, groups[noun], known, 137 * (1 + number)).read()
             entities.append(entity)
             operations += own
+        operations, signed_in = self._add_permissions(entities, operations)
         if not any(one.action in ("create", "update", "move", "delete") for one in operations):
             reasons = "; ".join(f"{one.what}: {one.reason}" for one in self.left_out[:3])
             raise InputError(f"{self._list.server}: nothing usable: no known record can be changed ({reasons})")
@@ -130,18 +145,32 @@ class _ServiceReader:
                 kind="mcp", name=self._list.server, digest=self._list.digest, title=self._list.server,
                 licence=self._list.licence,
             ),
-            entities=tuple(entities), operations=tuple(operations), left_out=tuple(self.left_out),
+            entities=tuple(entities), operations=tuple(operations), signed_in=signed_in, left_out=tuple(self.left_out),
             notes=tuple(self.notes),
         )  # fmt: skip
 
-    def _group_tools(self) -> dict[str, list[_Tool]]:
+    def _add_permissions(
+        self, entities: list[Entity], operations: list[ToolBlueprint]
+    ) -> tuple[list[ToolBlueprint], SignedIn | None]:
+        """Return the tools with who may call them; as they are where one more tool would be beyond the limit."""
+        if len(operations) >= MAX_OPERATIONS:
+            return operations, None
+        name = to_identifier("_".join((*self.shared, "get_current_user")))
+        if name in {one.name for one in operations}:
+            return operations, None
+        limited, signed_in = add_permissions(entities, operations, name, self.rng("permissions"))
+        if signed_in is not None:
+            self.notes.append(f"{name} is added: rules ask who is signed in")
+        return limited, signed_in
+
+    def _group_tools(self) -> dict[str, list[ListedTool]]:
         """Return the tools by noun: those with most tools."""
-        tools = list[_Tool]()
+        tools = list[ListedTool]()
         for raw in self._list.tools:
             means = interpret_service_tool(str(raw["name"]), self.shared)
             if isinstance(means, str):
                 self.left_out.append(SkippedItem(what=str(raw["name"]), reason=means))
-            elif (kind := self.lexicon.find(self._plain_noun(means.noun))) is None:
+            elif (kind := self.lexicon.find(self._plain_noun(means.noun), self._words)) is None:
                 self.left_out.append(
                     SkippedItem(what=str(raw["name"]), reason=f"nothing is known of what {means.noun!r} records hold")
                 )
@@ -149,10 +178,10 @@ class _ServiceReader:
                 means = replace(means, noun=to_identifier(self._plain_noun(means.noun), "item"))
                 self._kinds[means.noun] = kind
                 tools.append(
-                    _Tool(str(raw["name"]), means, _clean_description(raw), _read_parameters(raw), _find_actor(raw))
+                    ListedTool(str(raw["name"]), means, clean_description(raw), read_parameters(raw), find_actor(raw))
                 )
         sizes = Counter(tool.means.noun for tool in tools)
-        groups, of_kind = dict[str, list[_Tool]](), Counter[str]()
+        groups, of_kind = dict[str, list[ListedTool]](), Counter[str]()
         for noun, size in sorted(sizes.items(), key=lambda one: (-one[1], len(one[0]), one[0])):
             name = self._kinds[noun].name
             if len(groups) < MOST_ENTITIES and of_kind[name] < (2 if size > 2 else 1):
@@ -179,9 +208,14 @@ class _RecordReader:
     """Builder of one table and its tools."""
 
     def __init__(
-        self, service: _ServiceReader, noun: str, kind: KnownRecord, tools: list[_Tool], known: dict[str, KnownRecord],
+        self,
+        service: _ServiceReader,
+        noun: str,
+        kind: KnownRecord,
+        tools: list[ListedTool],
+        known: dict[str, KnownRecord],
         start: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._service, self._kind, self._tools, self._known, self._start = service, kind, tools, known, start
         self._noun = to_identifier(noun, "item")
         self._place = (service.name, self._noun)
@@ -197,15 +231,20 @@ class _RecordReader:
         columns = [label, *parents, *self._data_columns(label)]
         if self._kind.status:
             columns.append(TableColumn(name="status", kind="choice", label="status", choices=self._kind.status))
+        verbs = {tool.means.outcome[0] for tool in self._tools if tool.means.outcome}
+        actions = {tool.means.action for tool in self._tools}
+        binned = find_bin(verbs, actions, self._kind.moves, self._kind.status, self._service.rng(self._noun, "bin"))
+        if binned:
+            columns.append(build_bin_column(binned))
         key = _name_key(self._noun)
         style, whole = _choose_key_style(self._service.name), _has_whole_keys(self._service.name)
-        short = _shorten_noun(self._noun)
+        short = self._service.take_prefix(self._noun)
         prefixes = {"digits": f"{short}-", "hex": f"{short.lower()}-", "letters": ""}
         entity = Entity(
             table=_name_table(self._noun), noun=self._noun, label=label.name, cls=to_class_name(self._noun), key=key,
             start=self._start,
             columns=(TableColumn(name=key, kind="whole" if whole else "text", label=key), *columns),
-            prefix="" if whole else prefixes[style], key_style=style,
+            prefix="" if whole else prefixes[style], key_style=style, bin=binned,
         )  # fmt: skip
         paged = frozenset(
             to_identifier(tool.name, "tool")
@@ -218,15 +257,21 @@ class _RecordReader:
         """Return the column by which people call a record: "task_name" where what it belongs to may have a name."""
         known, name = self._kind.label, self._kind.label.name
         taken = {column.name for column in self._kind.columns}
-        offered = [word for word in ("title", "name", "subject", "summary", "headline", "text", "content", "message")
-                   if word in self._parameters and word not in taken]  # fmt: skip
+        spoken = any(value.endswith((".", "?", "!")) for value in self._service.lexicon.pools.get(known.pool, ()))
+        words = ("text", "content", "message", "body") if spoken else ("title", "name", "subject", "headline")
+        offered = [word for word in words if word in self._parameters and word not in taken]
         if name in _LABELS and normalize_name(name) not in self._parameters and offered:
             name = to_identifier(offered[0])
-        if parents and name in ("name", "title"):
+        others = [kind.label.name for noun, kind in self._known.items() if noun != self._noun]
+        if name in ("name", "title") and (parents or name in others):
             name = "full_name" if known.pool == "person" else f"{self._noun.rpartition('_')[2]}_{name}"
-        size = PEOPLE if known.pool == "person" else 20
+        size = PEOPLE if known.pool == "person" else MOST_NAMES
         column = self._service.lexicon.build(known, name, *self._place, size=size)
-        return column.model_copy(update={"unique": self._kind.unique, "required": True})
+        new = 6 if known.pool == "person" else NEW_NAMES if len(column.pool) >= 8 else 0
+        pool, new_names = column.pool[: len(column.pool) - new], column.pool[len(column.pool) - new :]
+        return column.model_copy(
+            update={"unique": self._kind.unique, "required": True, "pool": pool, "examples": new_names}
+        )
 
     def _parent_columns(self) -> list[TableColumn]:
         parents = list[str]()
@@ -254,7 +299,7 @@ class _RecordReader:
                 named.append((known, source))
             else:
                 others.append((known, known.name))
-        needed = [one for one in others if one[0].required]
+        needed = [one for one in others if one[0].required or (one[0].name == "role" and label.pool)]
         optional = [one for one in others if not one[0].required]
         self._rng.shuffle(optional)
         wished = max(0, self._rng.randint(2, 4) - len(named) - len(needed))
@@ -267,7 +312,8 @@ class _RecordReader:
             used.add(name)
             column = self._service.lexicon.build(known, name, *self._place)
             if known.pool == "email" and self._kind.label.pool == "person":
-                column = column.model_copy(update={"follows": label.name, "pool": (), "unique": True})
+                new = self._service.lexicon.draw("email", *self._place, size=20)[12:18]
+                column = column.model_copy(update={"follows": label.name, "pool": (), "unique": True, "examples": new})
             columns.append(column)
         return columns
 
@@ -282,24 +328,46 @@ class _RecordReader:
         actions = {one.action for one in operations}
         prefix = "_".join(self._service.shared)
         added = ["list"] if "list" not in actions else []
-        if "create" not in actions and not actions & {"update", "move", "delete"} and len(self._tools) == 1:
-            added = added if "get" in actions else []
+        if len(self._tools) == 1 and not actions & {"create", "get", "update", "move", "delete"}:
+            added = []
         for action in added:
-            many = entity.table
-            name = to_identifier("_".join(part for part in (prefix, action, many) if part))
+            name = to_identifier("_".join(part for part in (prefix, action, entity.table) if part))
             one = self._operation("list", name, entity, (), None)
             if isinstance(one, ToolBlueprint) and name not in {other.name for other in operations}:
                 operations.append(one)
                 self._service.notes.append(f"{name} is added: without it nobody finds {to_words(entity.table)}")
+        operations += self._added_behaviours(entity, operations)
         operations += self._added_moves(entity, operations)
         return operations
+
+    def _can_lead_to(self, state: str, verbs: Iterable[str]) -> bool:
+        """Return True if a record can be in another state that is not its last, or the verb brings it back."""
+        return bool({*self._kind.status} - {state} - FINAL_STATUSES or (RESTORING | {"reopen"}) & {*verbs})
+
+    def _added_behaviours(self, entity: Entity, operations: list[ToolBlueprint]) -> list[ToolBlueprint]:
+        """Return tools that no source has: one that brings back what is in the trash, and statistics of some tables."""
+        prefix, names, added = self._service.shared, {one.name for one in operations}, list[ToolBlueprint]()
+        actions = {one.action for one in operations}
+        wanted = [("restore", (*prefix, "restore", self._noun), "restore")] if entity.bin else []
+        numbers = find_measure(entity) or entity.status is not None
+        if numbers and self._service.rng(self._noun, "numbers").random() < NUMBERS_SHARE:
+            wanted.append(("summarize", (*prefix, "get", self._noun, "stats"), "summarize"))
+        for action, parts, needed in wanted:
+            name = to_identifier("_".join(parts))
+            one = self._operation(needed, name, entity, (), None)  # type: ignore[arg-type]
+            if action in actions or name in names or isinstance(one, str):
+                continue
+            added.append(one)
+            self._service.notes.append(f"{name} is added: {with_article(self._noun)} is known to have it")
+        return added
 
     def _added_moves(self, entity: Entity, operations: list[ToolBlueprint]) -> list[ToolBlueprint]:
         """Return tools for the transitions that such records have, if the list has few tools."""
         if len(self._tools) > 5 or not {one.action for one in operations} & {"create", "update"}:
             return []
         reached = {one.sets for one in operations if one.action == "move"}
-        verbs = [verb for verb, state in self._kind.moves.items() if state not in reached]
+        moves_known = self._kind.moves.items()
+        verbs = [verb for verb, state in moves_known if state not in reached and self._can_lead_to(state, [verb])]
         moves = list[ToolBlueprint]()
         for verb in self._rng.sample(verbs, min(len(verbs), 1 + self._rng.randint(0, 1))):
             parts = (*self._service.shared, verb, self._noun)
@@ -313,12 +381,20 @@ class _RecordReader:
         return moves
 
     def _operation(
-        self, action: ToolAction, name: str, entity: Entity, outcome: tuple[str, ...], tool: _Tool | None
+        self, action: ToolAction, name: str, entity: Entity, outcome: tuple[str, ...], tool: ListedTool | None
     ) -> ToolBlueprint | str:
         base: dict[str, Any] = {"name": name, "table": entity.table, "description": tool.description if tool else ""}
         base["actor"] = tool.actor if tool else "assistant"
         data = [column for column in entity.columns if column.name not in (entity.key, "status")]
-        data = [column for column in data if not column.automatic]
+        data = [column for column in data if not column.automatic and column.name != entity.bin]
+        action = find_bin_action(action, outcome[0] if outcome else "", entity.bin)
+        if action == "summarize":
+            refs = [c.name for c in entity.columns if c.references and c.kind != "texts"][:1]
+            plain = [c.name for c in entity.columns if c.kind == "choice" and c != entity.status][:1]
+            return ToolBlueprint(
+                action="summarize", fields=(*refs, *plain), measure=find_measure(entity),
+                excludes=find_excluded(entity), **base,
+            )  # fmt: skip
         if action == "list":
             filters = [c for c in entity.columns if c.references or c.kind == "choice"]
             chosen = [c for c in filters if c.references or c.name == "status" or self._rng.random() < 0.5]
@@ -333,10 +409,14 @@ class _RecordReader:
             return ToolBlueprint(action="create", fields=tuple(c.name for c in data), needed=needed, **base)
         if action == "update":
             fields = [c.name for c in data if not c.references and not c.follows]
+            if self._kind.label.pool == "person":
+                fields = [name for name in fields if name != entity.label] or fields  # people keep their names
             return ToolBlueprint(action="update", fields=tuple(fields), **base)
         if action == "move":
             known = [self._kind.moves.get(verb) for verb in outcome]
             sets = next((state for state in (*known, *outcome) if state in self._kind.status), None)
+            if sets is not None and not self._can_lead_to(sets, outcome):
+                return f"no state leads to {sets}"
             if sets is None:
                 return f"{outcome[0] if outcome else 'that'} is no state of {with_article(self._noun)}"
             return ToolBlueprint(action="move", column="status", sets=sets, **base)
@@ -346,6 +426,7 @@ class _RecordReader:
 def _name_key(noun: str) -> str:
     """Return the column that identifies a record; of a long noun only the last word."""
     plain = noun.rpartition("_")[2] if len(noun) > 18 else noun
+    plain = "_".join(_KEY_WORDS.get(word, word) for word in plain.split("_"))
     return f"{to_identifier(plain, 'item')}_id"
 
 
@@ -367,26 +448,3 @@ def _choose_key_style(service: str) -> KeyStyle:
 
 def _has_whole_keys(service: str) -> bool:
     return _choose_key_style(service) == "digits" and derive_seed(0, "whole", service) % 3 == 0
-
-
-def _find_actor(raw: JsonObject) -> Actor:
-    return find_tool_actor(str(raw["name"]), str(raw.get("description") or ""), raw)
-
-
-def _clean_description(raw: JsonObject) -> str:
-    """Return the first sentence of a tool's description if it can stand in a docstring; nothing else is taken over."""
-    text = " ".join(str(raw.get("description") or "").split())
-    first = re.split(r"(?<=[.!?])\s", text)[0]
-    plain = first.isascii() and first[:1].isupper() and 12 <= len(first) <= 140
-    return first if plain and not _JUNK.search(first) else ""
-
-
-def _read_parameters(raw: JsonObject) -> dict[str, JsonObject]:
-    schema = raw.get("input_schema") or raw.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    name = normalize_name(str(raw.get("name")))
-    return {
-        str(label): child if isinstance(child, dict) else {}
-        for label, child in (properties.items() if isinstance(properties, dict) else ())
-        if normalize_name(str(label)) != name and not str(label)[:1].isupper() and len(str(label)) > 1
-    }

@@ -65,9 +65,17 @@ class RecordLexicon:
     nouns: dict[str, str]
     """Nouns in snake case to names of records."""
     pools: dict[str, tuple[str, ...]]
+    variants: dict[str, str] = field(default_factory=dict)
+    """Pools to the pattern of further values: "{value} {city}"."""
+    senses: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
+    """Nouns of several meanings to records and the words beside which they are meant; "*" stands for any."""
 
-    def find(self, noun: str) -> KnownRecord | None:
-        """Return the kind of record that a noun in snake case means, by its last words if need be."""
+    def find(self, noun: str, beside: frozenset[str] = frozenset()) -> KnownRecord | None:
+        """Return the kind of record that a noun in snake case means, by its last words if need be.
+
+        Args:
+            beside: Words of the service, which decide between several meanings.
+        """
         words = noun.split("_")
         for start in range(len(words)):
             if start and (
@@ -75,16 +83,39 @@ class RecordLexicon:
             ):
                 return None
             rest = "_".join(words[start:])
-            name = self.nouns.get(rest) or self.nouns.get(singularize(rest))
+            name = self._find_sense(rest, beside) or self.nouns.get(rest) or self.nouns.get(singularize(rest))
             if name is not None:
                 return self.records[name]
         return None
 
+    def _find_sense(self, noun: str, beside: frozenset[str]) -> str:
+        """Return the kind of record that a noun of several meanings has beside these words; empty for the usual one."""
+        senses = self.senses.get(noun) or self.senses.get(singularize(noun)) or {}
+        other = beside - set(noun.split("_"))
+        return next((name for name, words in senses.items() if beside and (words & other or "*" in words)), "")
+
     def draw(self, pool: str, *place: str, size: int = POOL_SIZE) -> tuple[str, ...]:
         """Return values of a pool in an order that depends on the place."""
-        values = list(self.pools[pool])
-        random.Random(derive_seed(0, "pool", pool, *place)).shuffle(values)
-        return tuple(values[:size])
+        values, rng = list(self.pools[pool]), random.Random(derive_seed(0, "pool", pool, *place))
+        rng.shuffle(values)
+        pattern, known = self.variants.get(pool, ""), dict.fromkeys(values)
+        for _ in range(4 * size if pattern else 0):
+            if len(known) >= size:
+                break
+            known.setdefault(self._vary(pattern, values, rng))
+        return tuple(known)[:size]
+
+    def _vary(self, pattern: str, values: list[str], rng: random.Random) -> str:
+        """Return one more value in the manner of those of a pool."""
+
+        def fill(match: re.Match[str]) -> str:
+            name = match.group(1)
+            numbers = {"digit": (1, 9), "number2": (2, 98), "number": (80000, 99999)}
+            if name in numbers:
+                return str(rng.randint(*numbers[name]))
+            return rng.choice(values if name == "value" else self.pools[name])
+
+        return re.sub(r"\{(\w+)\}", fill, pattern)
 
     def build(self, known: KnownColumn, name: str, *place: str, size: int = POOL_SIZE) -> TableColumn:
         """Return a column of an environment with values that depend on the place."""
@@ -132,17 +163,21 @@ def load_lexicon() -> RecordLexicon:
     import yaml
 
     pools, raw = dict[str, tuple[str, ...]](), dict[str, dict[str, Any]]()
+    variants, senses = dict[str, str](), dict[str, dict[str, frozenset[str]]]()
     for path in sorted(_FILES.glob("*.yaml")):
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         pools |= {name: tuple(values) for name, values in document.get("pools", {}).items()}
-        raw |= {name: {**entry, "family": path.stem} for name, entry in document.get("records", {}).items()}
+        variants |= document.get("variants", {})
+        for noun, kinds in document.get("senses", {}).items():
+            senses[noun] = {kind: frozenset(words) for kind, words in kinds.items()}
+        raw |= {name: {"family": path.stem, **entry} for name, entry in document.get("records", {}).items()}
     records, nouns = dict[str, KnownRecord](), dict[str, str]()
     for name, entry in raw.items():
         records[name] = _read_record(name, entry, pools)
         for noun in (name, *entry.get("as", ())):
             nouns.setdefault(noun, name)
     nouns |= {name: name for name in records}
-    return RecordLexicon(records, nouns, pools)
+    return RecordLexicon(records, nouns, pools, variants, senses)
 
 
 _KEYS = frozenset({"as", "cols", "status", "moves", "in", "unique", "family"})

@@ -5,8 +5,10 @@ import random
 from trajsmith.envgen.generate.blueprint import (
     FINAL_STATUSES,
     AmountLimit,
+    Blueprint,
     Entity,
     RecordQuota,
+    SharedOwner,
     TableColumn,
     ToolBlueprint,
 )
@@ -40,12 +42,13 @@ def add_rules(
     guarded = [_guard(entity, one, rng) for one in operations]
     guarded = [one.model_copy(update={"paged": True}) if one.name in paged else one for one in guarded]
     creates = [one for one in operations if one.action == "create"]
-    if not creates:
+    writes = [one for one in operations if one.action in ("create", "update")]
+    if not writes:
         return entity, guarded
-    fields = set(creates[0].fields)
+    fields = {name for one in writes for name in one.fields}
     owner = next((column for column in entity.columns if column.references and column.required), None)
     update: dict[str, object] = {}
-    if owner is not None and owner.name in fields and rng.random() < 0.5:
+    if creates and owner is not None and owner.name in creates[0].fields and not entity.bin and rng.random() < 0.5:
         update["quota"] = RecordQuota(column=owner.name, most=rng.choice(QUOTAS))
     columns, limits = list[TableColumn](), list[AmountLimit]()
     for column in entity.columns:
@@ -55,11 +58,32 @@ def add_rules(
             limits.append(AmountLimit(column=column.name, most=most))
             column = column.model_copy(update={"pool": pool})
         columns.append(column)
-    ends = {last.name for first, last in find_spans(entity) if first.when != "future"}
-    ahead = [c.name for c in entity.columns if c.when == "future" and c.name in fields and rng.random() < 0.85]
-    ahead = [name for name in ahead if name not in ends]  # seed states end them some days after a start of any time
+    ends = {last.name for _, last in find_spans(entity)}
+    ahead = [c.name for c in entity.columns if (c.when == "future" or c.name in ends) and c.name in fields]
     update |= {"columns": tuple(columns), "limits": tuple(limits), "ahead": tuple(ahead)}
     return entity.model_copy(update=update), guarded
+
+
+def share_owners(blueprint: Blueprint) -> Blueprint:
+    """Return the blueprint with the rule that a record belongs to the same record as what it belongs to."""
+    tables = {one.table: one for one in blueprint.entities}
+    order = [one.table for one in blueprint.entities]
+    entities = list[Entity]()
+    for entity in blueprint.entities:
+        plain = [c for c in entity.columns if c.references and c.kind != "texts" and c.references != entity.table]
+        links = list[SharedOwner]()
+        for column in plain:
+            for through in plain:
+                if through == column or any(one.through == column.name or one.column == column.name for one in links):
+                    continue
+                if order.index(through.references) > order.index(entity.table):
+                    continue
+                there = next((c for c in tables[through.references].columns if c.references == column.references), None)
+                if there is None or there.kind == "texts" or (entity.quota and entity.quota.column == column.name):
+                    continue
+                links.append(SharedOwner(column=column.name, through=through.name, there=there.name))
+        entities.append(entity.model_copy(update={"shared_owners": tuple(links)}) if links else entity)
+    return blueprint.model_copy(update={"entities": tuple(entities)})
 
 
 def _round_amount(value: float) -> float:
@@ -72,7 +96,7 @@ def _guard(entity: Entity, operation: ToolBlueprint, rng: random.Random) -> Tool
     """Return a tool with the states in which it may be used, if its record has states."""
     update: dict[str, object] = {}
     flag = next((name for name in _FLAGS if name in entity.names), "")
-    if flag and operation.action in ("update", "delete") and flag not in operation.fields:
+    if flag and operation.action in ("update", "delete", "discard") and flag not in operation.fields:
         update["unless"] = flag
     if entity.status is not None:
         allowed = _find_allowed(entity.status.choices, operation, rng)
@@ -95,6 +119,6 @@ def _find_allowed(states: tuple[str, ...], operation: ToolBlueprint, rng: random
         return [state for state in others if state not in finals] if free else before
     if operation.action == "update" and finals and rng.random() < 0.6:
         return [state for state in states if state not in finals]
-    if operation.action == "delete" and rng.random() < 0.6:
+    if operation.action in ("delete", "discard") and rng.random() < 0.6:
         return [state for state in states if state not in _BUSY]
     return []

@@ -4,11 +4,23 @@ from itertools import combinations
 from typing import Any
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, ToolBlueprint
+from trajsmith.envgen.generate.code_behaviours import name_bin
 from trajsmith.envgen.generate.identifiers import to_words
-from trajsmith.phrasing import pluralize, with_article
-from trajsmith.phrasing.plain_sentences import is_noun
+from trajsmith.envgen.generate.phrase_behaviours import build_restore, build_summary, build_whoami
+from trajsmith.envgen.generate.phrase_entities import build_entity_words
+from trajsmith.envgen.generate.phrase_slots import (
+    LABELS,
+    MONEY,
+    find_label_column,
+    is_called,
+    is_free_text,
+    looks_like_person,
+    name_many,
+    render_quoted,
+    render_slot,
+)
+from trajsmith.phrasing import is_noun, with_article
 
-_LABELS = ("name", "title", "label", "subject", "username", "full_name", "code", "key_name")
 _MOVE_VERBS = {
     "done": "mark {} as done", "closed": "close {}", "cancelled": "cancel {}", "archived": "archive {}",
     "active": "activate {}", "paused": "pause {}", "published": "publish {}", "approved": "approve {}",
@@ -19,15 +31,13 @@ _MOVE_VERBS = {
     "draft": "put {} back to draft",
     "open": "reopen {}", "terminated": "terminate {}", "stopped": "stop {}", "muted": "mute {}", "retired": "retire {}",
 }  # fmt: skip
-_PLAIN = {"date": "|date", "moment": "|datetime", "texts": "|words", "choice": "|human"}
-"""How values of a kind are written in a template."""
 
 
 def render_phrasebook(blueprint: Blueprint) -> str:
     """Return the text of a `phrases.yaml`; `phrasing.phrasebook` says what each key means."""
     import yaml
 
-    entities = {entity.key: _build_entity_words(entity) for entity in blueprint.entities}
+    entities = {entity.key: build_entity_words(blueprint, entity) for entity in blueprint.entities}
     asked = {one.name: _build_tool_words(blueprint, one, blueprint.entity(one.table)) for one in blueprint.operations}
     tools = {name: words for name, words in asked.items() if words}
     parameters = _build_parameters(blueprint)
@@ -40,59 +50,14 @@ def render_phrasebook(blueprint: Blueprint) -> str:
     return head + yaml.safe_dump(book, sort_keys=False, allow_unicode=True, width=118)
 
 
-def find_label_column(entity: Entity) -> TableColumn | None:
-    """Return the column by which people call a record of a table."""
-    if entity.label:
-        return entity.column(entity.label)
-    named = [column for name in _LABELS for column in entity.columns if column.name == name and column.kind == "text"]
-    suffixed = [c for c in entity.columns if c.kind == "text" and c.name.endswith(("_name", "_title")) and c.required]
-    return next(iter([*named, *suffixed]), None) if not entity.key_is_given else None
-
-
-def _name_many(entity: Entity) -> str:
-    """Return the words for several records of a table."""
-    is_plural = entity.table != entity.noun and not entity.table.endswith("_list")
-    return to_words(entity.table if is_plural else pluralize(entity.noun))
-
-
-def _slot(column: TableColumn, source: str = "") -> str:
-    name = f"{source}.{column.name}" if source else column.name
-    money = column.kind == "number" and column.name in _MONEY
-    return "{" + name + ("|money" if money else _PLAIN.get(column.kind, "")) + "}"
-
-
-_MONEY = frozenset({
-    "price", "amount", "total", "budget", "balance", "salary", "monthly_cost", "daily_budget", "limit_amount",
-    "price_per_night", "limit_price", "target_value", "cost", "fee",
-})  # fmt: skip
-
-
-def _is_free_text(column: TableColumn) -> bool:
-    return (
-        column.kind == "text"
-        and bool(column.pool)
-        and any(str(value).endswith((".", "!", "?")) for value in column.pool)
-    )
-
-
-def _is_called(column: TableColumn) -> bool:
-    """Return True for a column that holds what a record is called."""
-    return column.name in _LABELS or column.name.endswith(("_name", "_title"))
-
-
-def _quoted(column: TableColumn, source: str = "") -> str:
-    slot = _slot(column, source)
-    is_name = _is_called(column) or (column.kind == "text" and column.required and column.unique)
-    return f'"{slot}"' if (_is_free_text(column) or is_name) and not _looks_like_person(column) else slot
-
-
 def _build_tool_words(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     """Return the words about one tool: how it is asked for, and how its result is told."""
     if operation.owner or (operation.column and operation.action != "move"):
         return {}
     words = {
         "get": _build_get, "list": _build_list, "create": _build_create, "update": _build_update,
-        "delete": _build_delete, "move": _build_move,
+        "delete": _build_delete, "move": _build_move, "discard": _build_delete, "restore": build_restore,
+        "summarize": build_summary, "whoami": build_whoami,
     }.get(operation.action)  # fmt: skip
     return words(blueprint, operation, entity) if words else {}
 
@@ -103,11 +68,11 @@ def _build_get(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -
     narrate = [f"look that {noun} up", f"open the {noun}", f"pull up the {noun}"]
     questions = []
     for column in entity.columns:
-        if column.name == entity.key or column.references or _is_free_text(column) or column.kind in ("texts", "flag"):
+        if column.name == entity.key or column.references or is_free_text(column) or column.kind in ("texts", "flag"):
             continue
         if not column.required or not is_noun(to_words(column.name)) or column.name == entity.label:
             continue
-        label, value = to_words(column.name), _slot(column, "out")
+        label, value = to_words(column.name), render_slot(column, "out")
         questions.append({
             "asks": [f"$.{column.name}"], "ask": [f"check the {label} of {slot}", f"find out the {label} of {slot}"],
             "say": [f"What is the {label} of {slot}?", f"Which {label} does {slot} have?"],
@@ -122,7 +87,11 @@ def _build_get(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -
 def _describe_record(entity: Entity, source: str) -> list[str]:
     """Return sentences that tell a whole record."""
     label, noun = find_label_column(entity), to_words(entity.noun)
-    head = f"{_quoted(label, source)} ({{{source}.{entity.key}}})" if label else f"The {noun} {{{source}.{entity.key}}}"
+    head = (
+        f"{render_quoted(label, source)} ({{{source}.{entity.key}}})"
+        if label
+        else f"The {noun} {{{source}.{entity.key}}}"
+    )
     parts = [
         _describe_field(column, source)
         for column in entity.columns
@@ -138,19 +107,19 @@ def _describe_field(column: TableColumn, source: str) -> str:
     if column.kind == "flag":
         text = f"; {label}: {{{name}|yesno}}"
     else:
-        text = f"; {label} {_quoted(column, source)}"
+        text = f"; {label} {render_quoted(column, source)}"
     return text if column.required else f"{{% if {name} %}}{text}{{% endif %}}"
 
 
 def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
-    many = _name_many(entity)
-    ask = [f"see the {many}", f"get a list of the {many}", f"go through the {many}", f"know which {many} there are"]
+    many = name_many(entity)
+    ask = [f"see the {many}", f"get a list of the {many}", f"go through the {many}", f"find out which {many} there are"]
     say = [f"Which {many} do we have?", f"What {many} are there?"]
     fields = [entity.column(name) for name in operation.fields]
     for column in fields:
-        slot = _slot(column)
+        slot = render_slot(column)
         if column.references:
-            ask += [f"see the {many} of {slot}", f"know which {many} belong to {slot}"]
+            ask += [f"see the {many} of {slot}", f"find out which {many} belong to {slot}"]
             say += [f"Which {many} does {slot} have?"]
         elif column.kind == "choice" and column == entity.status:
             ask += [f"see the {many} that are {slot}", f"find all {many} with the status {slot}"]
@@ -160,7 +129,7 @@ def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     for first, second in combinations([c for c in fields if c.references or c == entity.status], 2):
         owner, status = (first, second) if first.references else (second, first)
         if not status.references:
-            ask += [f"see which {many} of {_slot(owner)} are {_slot(status)}"]
+            ask += [f"see which {many} of {render_slot(owner)} are {render_slot(status)}"]
     if operation.search:
         ask += [
             f'look for {many} with "{{{operation.search}}}" in them',
@@ -185,15 +154,15 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     fields = [entity.column(name) for name in operation.fields]
     owners = [column for column in fields if column.references]
     named = label if label is not None and label.name in operation.fields else None
-    lead = f"{with_article(entity.noun)} called {_quoted(named)}" if named else with_article(entity.noun)
-    if named is not None and not _is_called(named):
-        lead = f"{with_article(entity.noun)} with the {to_words(named.name)} {_quoted(named)}"
-    if named is not None and _is_free_text(named):
-        lead = f"the {to_words(entity.noun)} {_quoted(named)}"
-    if named is not None and _looks_like_person(named):
-        lead = f"{_slot(named)} as {with_article(entity.noun)}"
+    lead = f"{with_article(entity.noun)} called {render_quoted(named)}" if named else with_article(entity.noun)
+    if named is not None and not is_called(named):
+        lead = f"{with_article(entity.noun)} with the {to_words(named.name)} {render_quoted(named)}"
+    if named is not None and is_free_text(named):
+        lead = f"the {to_words(entity.noun)} {render_quoted(named)}"
+    if named is not None and looks_like_person(named):
+        lead = f"{render_slot(named)} as {with_article(entity.noun)}"
     firsts = [column for column in owners if column.required]
-    head = lead + "".join(f" {'to' if not place else 'and'} {_slot(c)}" for place, c in enumerate(firsts))
+    head = lead + "".join(f" {'to' if not place else 'and'} {render_slot(c)}" for place, c in enumerate(firsts))
     rest = [c for c in fields if c not in (named, *firsts)]
     endings = [column for column in rest if _add_value(column)]
     ask = [f"{verb} {head}" for verb in ("add", "create" if not firsts else "add", "put in")][: 2 if firsts else 3]
@@ -204,11 +173,11 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
             if size == 1 and not firsts:
                 ask += [f"create {head}, {tail}"]
     say = (
-        [f"We need {lead}{''.join(f' for {_slot(c)}' for c in firsts)}."]
-        if not (named and _looks_like_person(named))
+        [f"We need {lead}{''.join(f' for {render_slot(c)}' for c in firsts)}."]
+        if not (named and looks_like_person(named))
         else []
     )
-    out_name = _quoted(named, "out") if named else f"the {noun}"
+    out_name = render_quoted(named, "out") if named else f"the {noun}"
     done = [
         f"I've added {out_name}; the {noun} has the ID {{out.{entity.key}}}.",
         f"Done, {out_name} is saved as {{out.{entity.key}}}.",
@@ -220,15 +189,9 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     return words | ({"say": say} if say else {})
 
 
-def _looks_like_person(column: TableColumn) -> bool:
-    from trajsmith.envgen.generate.known_records import is_person
-
-    return bool(column.pool) and is_person(str(column.pool[0]))
-
-
 def _add_value(column: TableColumn) -> str:
     """Return a phrase that adds a value to a request, or nothing where none sounds right."""
-    label, slot = to_words(column.name), _quoted(column)
+    label, slot = to_words(column.name), render_quoted(column)
     if column.references:
         return f"linked to {slot}"
     if column.kind == "flag":
@@ -250,24 +213,24 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     fields = [entity.column(name) for name in operation.fields]
     usable = [column for column in fields if column.kind != "flag" and is_noun(to_words(column.name))]
     for column in usable:
-        label, value = to_words(column.name), _quoted(column)
-        if _is_called(column):
+        label, value = to_words(column.name), render_quoted(column)
+        if is_called(column):
             ask += [f"rename {slot} to {value}"]
         else:
             ask += [f"change the {label} of {slot} to {value}", f"set the {label} of {slot} to {value}"]
     for first, second in list(combinations(usable, 2))[:8]:
         one, two = to_words(first.name), to_words(second.name)
-        ask += [f"change {slot}: {one} {_quoted(first)} and {two} {_quoted(second)}"]
+        ask += [f"change {slot}: {one} {render_quoted(first)} and {two} {render_quoted(second)}"]
     ask += [f"update {slot}"]
     for column in fields:
         label = to_words(column.name)
-        value = f"{{out.{column.name}|yesno}}" if column.kind == "flag" else _quoted(column, "out")
+        value = f"{{out.{column.name}|yesno}}" if column.kind == "flag" else render_quoted(column, "out")
         clauses.append(
             f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}"
             f"; new {label}: {value}{{% endif %}}"
         )
     name = find_label_column(entity)
-    name_slot = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"The {noun} {{out.{entity.key}}}"
+    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"The {noun} {{out.{entity.key}}}"
     done = [
         f"{name_slot} is updated{''.join(clauses)}.",
         f"I've changed the {noun} {{out.{entity.key}}}{''.join(clauses)}.",
@@ -277,8 +240,21 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 
 def _build_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     slot, noun, name = f"{{{entity.key}}}", to_words(entity.noun), find_label_column(entity)
-    name_slot = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
+    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
     subject = name_slot[:1].upper() + name_slot[1:]
+    if operation.action == "discard" and name_bin(entity) == "archive":
+        return {
+            "ask": [f"archive {slot}", f"move {slot} to the archive"], "narrate": [f"archive the {noun}"],
+            "confirm": [f"archive {slot}"],
+            "done": [f"{subject} is in the archive now.", f"I've archived {name_slot}."],
+        }  # fmt: skip
+    if operation.action == "discard":
+        return {
+            "ask": [f"delete {slot}", f"move {slot} to the trash", f"throw {slot} away"],
+            "say": [f"We don't need {slot} at the moment, please put it in the trash."],
+            "narrate": [f"move the {noun} to the trash"], "confirm": [f"move {slot} to the trash"],
+            "done": [f"{subject} is in the trash now.", f"I've moved {name_slot} to the trash."],
+        }  # fmt: skip
     return {
         "ask": [f"delete {slot}", f"remove {slot}", f"get rid of {slot}"],
         "say": [f"We don't need {slot} any more, please delete it."],
@@ -296,7 +272,7 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     own = next((word for word in verb if _leads_to(word, operation.sets)), "")
     phrases = [f"{own} {slot}"] if own else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
     phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
-    name_slot = f"{_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
+    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
     name_slot = name_slot[:1].upper() + name_slot[1:]
     done = [
         f"{name_slot} is {state} now.",
@@ -320,6 +296,12 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     for operation in blueprint.operations:
         entity = blueprint.entity(operation.table)
+        if entity.bin and operation.action == "list":
+            place = name_bin(entity)
+            parameters[entity.bin] = {
+                "label": f"what is in the {place}",
+                "tell": [f"I mean those in the {place}.", f"Only what is in the {place}, please."],
+            }  # fmt: skip
         for name in operation.fields:
             if name not in entity.names:
                 continue
@@ -336,12 +318,12 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
                 if column.kind == "choice"
                 else "{value}"
             )
-            if column.kind == "number" and name in _MONEY:
+            if column.kind == "number" and name in MONEY:
                 value = "{value|money}"
-            quoted = f'"{value}"' if _is_free_text(column) or name in _LABELS else value
+            quoted = f'"{value}"' if is_free_text(column) or name in LABELS else value
             tell = (
                 [f"{label.capitalize()}: {quoted}."]
-                if _is_free_text(column)
+                if is_free_text(column)
                 else [
                     f"The {label} is {quoted}.",
                     f"{label.capitalize()}: {quoted}.",
@@ -353,56 +335,6 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
                 "tell": tell,
                 "ask": [f"What {label} should I put?", f"Which {label} would you like?", f"What is the {label}?"],
             }
-            if _is_free_text(column):
+            if is_free_text(column):
                 parameters[name]["tell"] = [f"The {label} should read {quoted}", f"{label.capitalize()}: {quoted}"]
     return parameters
-
-
-def _build_entity_words(entity: Entity) -> dict[str, Any]:
-    noun, label = to_words(entity.noun), find_label_column(entity)
-    by: dict[str, list[str]] = {}
-    for column in entity.columns:
-        if column.name == entity.key or column.references:
-            continue
-        if column == label and _looks_like_person(column):
-            by[column.name] = ["{value}", f"the {noun} {{value}}"]
-        elif column == label and _is_free_text(column):
-            by[column.name] = [f'the {noun} "{{value}}"']
-        elif column == label and not _is_called(column):
-            by[column.name] = [f'the {noun} "{{value}}"', f"the {noun} with the {to_words(column.name)} {{value}}"]
-        elif column == label:
-            by[column.name] = [f'the {noun} "{{value}}"', f'the {noun} called "{{value}}"']
-        elif column.name == "email":
-            by[column.name] = [f"the {noun} with the email {{value}}"]
-        elif column.kind == "choice" and entity.key_style == "counted":
-            by[column.name] = [f"the {noun} whose {to_words(column.name)} is {{value|human}}"]
-        elif column.kind == "date" and column.required:
-            name = to_words(column.name)
-            link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else name
-            by[column.name] = [f"the {noun} {link} {{value|date}}"]
-    entry: dict[str, Any] = {"noun": noun, "plural": _name_many(entity), "own": [f"that {noun}"]}
-    rows = _build_rows(entity, label)
-    if rows:
-        entry["row"] = rows
-    if label is not None:
-        entry["name"] = [f"the {noun} {_quoted(label)}"] if not _looks_like_person(label) else [_slot(label)]
-    return {**entry, "by": dict(list(by.items())[:4])} if by else entry
-
-
-def _build_rows(entity: Entity, label: TableColumn | None) -> list[str]:
-    """Return how one record is told among others."""
-    if label is None:
-        return [f"{{{entity.key}}}"]
-    status = entity.status
-    others = [
-        c for c in entity.columns if c.required and c.kind in ("date", "number") and c.name in (*_MONEY, "due_date")
-    ]
-    parts = [f"{{{entity.key}}}"]
-    if status is not None:
-        parts.append(
-            f"{{{status.name}|human}}"
-            if status.required
-            else f"{{% if {status.name} %}}{{{status.name}|human}}{{% else %}}no status{{% endif %}}"
-        )
-    more = [*parts, *(_slot(column) for column in others[:1])]
-    return [f"{_quoted(label)} ({', '.join(more)})"]

@@ -4,8 +4,9 @@ import textwrap
 from collections.abc import Iterator
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, find_final_choices
+from trajsmith.envgen.generate.code_behaviours import describe_behaviours, describe_permissions
 from trajsmith.envgen.generate.identifiers import quote_text, to_words
-from trajsmith.phrasing import with_article
+from trajsmith.phrasing import is_noun, with_article
 
 
 def render_policy(blueprint: Blueprint) -> str:
@@ -19,14 +20,17 @@ def render_policy(blueprint: Blueprint) -> str:
 def render_rules(blueprint: Blueprint) -> Iterator[str]:
     """Return the rules that the code enforces, one per line."""
     actions = {(operation.table, str(operation.action)) for operation in blueprint.operations}
-    yield "Lists show at most as many records as their limit says, in the order in which they were made."
+    are_counted = all(entity.key_style == "counted" for entity in blueprint.entities)
+    order = "in the order in which they were made" if are_counted else "in the order of their identifiers"
+    yield f"Lists show at most as many records as their limit says, {order}."
     for entity in blueprint.entities:
         if {(entity.table, "create"), (entity.table, "update")} & actions:
             yield from _describe_values(blueprint, entity)
-        if (entity.table, "delete") in actions:
+        if {(entity.table, "delete"), (entity.table, "discard")} & actions:
             yield from _describe_deletion(blueprint, entity)
         yield from _describe_limits(blueprint, entity, actions)
         yield from _describe_guards(blueprint, entity)
+        yield from describe_behaviours(blueprint, entity)
         final = find_final_choices(entity)
         if _moves_are_guarded(blueprint, entity):
             continue
@@ -35,6 +39,7 @@ def render_rules(blueprint: Blueprint) -> Iterator[str]:
                 f"{with_article(entity.noun).capitalize()} that is {' or '.join(map(to_words, final))} stays so: "
                 f"its {to_words(entity.status.name)} cannot be changed any more."
             )
+    yield from describe_permissions(blueprint)
     users = [operation.name for operation in blueprint.operations if operation.actor == "user"]
     if users:
         yield f"Only the user can do this, when asked to: {', '.join(map(to_words, users))}."
@@ -51,6 +56,10 @@ def _describe_values(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
             yield f"The {to_words(one.name)} {inside} must exist."
         if column.unique and column.name != entity.key:
             yield f"No two {to_words(entity.table)} have the same {to_words(column.name)}."
+    for link in entity.shared_owners:
+        owner = to_words(blueprint.entity(entity.column(link.column).references).noun)
+        other = to_words(blueprint.entity(entity.column(link.through).references).noun)
+        yield f"The {owner} of {with_article(entity.noun)} is that of its {other}, where both are known."
     for first, last in find_spans(entity):
         order = f"{to_words(last.name)} is not before {to_words(first.name)}"
         yield f"{with_article(entity.noun).capitalize()} does not end before it starts: {order}."
@@ -76,11 +85,16 @@ def _describe_limits(blueprint: Blueprint, entity: Entity, actions: set[tuple[st
     for limit in entity.limits:
         yield f"The {to_words(limit.column)} of {noun} is at most {limit.most:g}."
     for name in entity.ahead:
-        yield f"The {to_words(name)} of {noun} that is made or changed is not over already."
+        words = to_words(name) if is_noun(to_words(name)) else f"date '{to_words(name)}'"
+        yield f"The {words} of {noun} that is made or changed is not over already."
 
 
 def _describe_guards(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
-    verbs = {"update": "changed", "delete": "deleted"}
+    verbs = {
+        "update": "changed",
+        "delete": "deleted",
+        "discard": "archived" if entity.bin == "in_archive" else "deleted",
+    }
     noun = with_article(entity.noun).capitalize()
     for one in blueprint.operations:
         if one.table != entity.table:

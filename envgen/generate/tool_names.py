@@ -66,6 +66,7 @@ def interpret_tool_name(name: str, shared: tuple[str, ...]) -> ToolMeaning | str
     return ToolMeaning(action, noun)
 
 
+_NUMBERS = word_set("count stats statistics statistic totals")
 _MORE_VERBS: dict[str, ToolAction] = {
     "retrieve": "get", "patch": "update", "edit": "update", "replace": "update", "generate": "create", "new": "create",
     "send": "create", "upload": "create", "compose": "create", "append": "create", "track": "create",
@@ -84,8 +85,12 @@ def interpret_service_tool(name: str, shared: tuple[str, ...]) -> ToolMeaning | 
     parts = to_snake_case(name).split("_")
     parts = parts[len(shared) :] if tuple(parts[: len(shared)]) == shared and len(parts) > len(shared) else parts
     parts = [part for part in parts if part not in ("api", "tool", "mcp")] or parts
-    if set(parts) & (_MANY | {"or", "and", "schema", "count", "stats"}):
+    if set(parts) & (_MANY | {"or", "and", "schema"}):
         return "it does more than one thing, or to several records"
+    if set(parts) & _NUMBERS:
+        counted = [part for part in parts if part not in _NUMBERS and not _find_action(part)]
+        noun = _find_noun(counted)
+        return ToolMeaning("summarize", noun) if noun else "its name has no noun"
     first = next((place for place, part in enumerate(parts[:3]) if _find_action(part)), None)
     if first is None:
         return f"{parts[0]!r} is no verb whose effect on records is known"

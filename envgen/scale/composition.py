@@ -4,15 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trajsmith.envgen.generate.from_known_records import name_service
 from trajsmith.envgen.generate.known_records import load_lexicon
+from trajsmith.envgen.generate.listed_tools import JOIN, name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
 from trajsmith.envgen.scale.services import Service, read_service
+from trajsmith.phrasing import pluralize
 from trajsmith.records import InputError, JsonObject
 
-JOIN = " + "
-"""Between the servers whose tools a composed service has."""
 MOST_KINDS = 6
 """Kinds of records of a composed service at most."""
 MOST_TOOLS = 6
@@ -51,12 +50,36 @@ def compose_services(lists: Iterable[ToolList]) -> list[Service]:
         servers = dict.fromkeys(tool.server.server for tool in chosen)
         licences = dict.fromkeys(tool.server.licence for tool in chosen if tool.server.licence)
         noun = _find_noun(tools[kind])
-        merged = ToolList(JOIN.join(servers), [tool.raw for tool in chosen], "; ".join(licences))
+        named = {_name_tool(tool): tool for tool in reversed(chosen)}
+        raw = [{**tool.raw, "name": name} for name, tool in reversed(named.items())]
+        merged = ToolList(JOIN.join(servers), raw, "; ".join(licences))
         try:
-            services.append(read_service(merged, f"{noun}_desk"))
+            services.append(_note_names(read_service(merged, f"{noun}_desk"), named))
         except InputError:
             continue  # its tools show no record, or write none
     return services
+
+
+def _name_tool(tool: _SourceTool) -> str:
+    """Return a name without the ways of its server, so that all tools of a composed service are named alike."""
+    means = tool.means
+    if means.action == "list":
+        return f"list_{pluralize(means.noun)}"
+    if means.action == "summarize":
+        return f"get_{means.noun}_stats"
+    return f"{means.outcome[0] if means.outcome else means.action}_{means.noun}"
+
+
+def _note_names(service: Service, named: dict[str, _SourceTool]) -> Service:
+    """Return the service with a note for each tool that has another name at its server."""
+    operations = {one.name for one in service.blueprint.operations}
+    notes = [
+        f"{name} is {tool.raw['name']} of {tool.server.server}"
+        for name, tool in named.items()
+        if name in operations and name != tool.raw["name"]
+    ]
+    blueprint = service.blueprint.model_copy(update={"notes": (*service.blueprint.notes, *notes)})
+    return Service(blueprint, service.features, service.family)
 
 
 def _index_tools(lists: Iterable[ToolList]) -> dict[str, list[_SourceTool]]:

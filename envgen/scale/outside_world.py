@@ -15,7 +15,8 @@ _OUTSIDE = {
         "jupyter kernel sandbox docker adb applescript desktop disassemble decompile ghidra ida gdb debugger"
     ),
     "live market data": word_set(
-        "ohlcv ticker kline orderbook stock candle quote crypto coin forex funding historical trading exchange dividend"
+        "ohlcv ticker kline orderbook stock candle quote crypto coin forex funding historical trading exchange "
+        "dividend ccxt margin leverage quant xtquantai"
     ),
     "a blockchain": word_set(
         "wallet blockchain ethereum solana evm onchain erc20 nft gas tx contract ens defi swap token0 chain "

@@ -4,27 +4,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from trajsmith.envgen.generate.blueprint import Blueprint
-from trajsmith.envgen.generate.from_known_records import BEYOND, name_service
+from trajsmith.envgen.generate.blueprint import READS, Blueprint
+from trajsmith.envgen.generate.from_known_records import BEYOND
+from trajsmith.envgen.generate.listed_tools import JOIN, name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
-from trajsmith.envgen.scale.composition import JOIN, compose_services
+from trajsmith.envgen.scale.composition import compose_services
+from trajsmith.envgen.scale.documents import DocumentSources, SourceRejection
 from trajsmith.envgen.scale.outside_world import find_outside_need
 from trajsmith.envgen.scale.services import Feature, Service, read_service
-from trajsmith.records import FrozenModel, InputError
+from trajsmith.records import InputError
 
 MIN_TOOLS, MIN_WRITES = 5, 2
 """Tools, and tools that write, below which a service is too small to stand alone."""
 SAME = 0.75
 """Overlap of records and actions from which on two services are nearly the same."""
-_READS = ("get", "list")
-
-
-class SourceRejection(FrozenModel):
-    """Server of which no environment is made, with the reason."""
-
-    server: str
-    reason: str
-    detail: str = ""
 
 
 @dataclass
@@ -39,14 +32,19 @@ class Selection:
         return dict(Counter(one.reason for one in self.rejected).most_common())
 
 
-def select_services(lists: Iterable[ToolList], avoid: Iterable[str] = ()) -> Selection:
+def select_services(
+    lists: Iterable[ToolList], avoid: Iterable[str] = (), documents: DocumentSources | None = None
+) -> Selection:
     """Return the services of many servers, those that add most to the coverage first.
 
     Args:
         lists: Tools of one server each.
         avoid: Kinds of records that no service may be about, for example those of an evaluation.
+        documents: Services of OpenAPI documents and tables, and SQL schemas.
     """
-    selection, small, whole = Selection(), list[ToolList](), list[Service]()
+    documents = documents or DocumentSources()
+    selection, small, whole = Selection(rejected=list(documents.rejected)), list[ToolList](), list(documents.services)
+    lists = [*lists, *documents.schemas]
     usable = list[ToolList]()
     unwanted = frozenset(avoid)
     for tool_list in lists:
@@ -126,7 +124,7 @@ def _rename(service: Service, name: str) -> Service:
 
 
 def _is_large(blueprint: Blueprint) -> bool:
-    writes = [one for one in blueprint.operations if one.action not in _READS]
+    writes = [one for one in blueprint.operations if one.action not in READS]
     return len(blueprint.operations) >= MIN_TOOLS and len(writes) >= MIN_WRITES
 
 

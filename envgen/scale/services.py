@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from trajsmith.envgen.generate.blueprint import Blueprint
 from trajsmith.envgen.generate.from_known_records import read_known_records
 from trajsmith.envgen.generate.known_records import load_lexicon
+from trajsmith.envgen.generate.known_rules import share_owners
+from trajsmith.envgen.generate.listed_tools import list_words
 from trajsmith.envgen.generate.refinement import refine_blueprint
 from trajsmith.envgen.generate.tool_lists import ToolList
 
@@ -32,10 +34,24 @@ def read_service(tool_list: ToolList, name: str, whole: bool = True) -> Service:
     Raises:
         InputError: Its tools name no known record that can be changed.
     """
-    lexicon = load_lexicon()
     blueprint = read_known_records(tool_list, name)
-    blueprint = refine_blueprint(blueprint) if whole else blueprint
-    kinds = {one.table: lexicon.find(one.noun) for one in blueprint.entities}
+    blueprint = share_owners(refine_blueprint(blueprint)) if whole else blueprint
+    return build_service(blueprint, list_words(tool_list))
+
+
+def build_service(blueprint: Blueprint, words: frozenset[str] = frozenset()) -> Service:
+    """Return a service with what it covers.
+
+    Args:
+        words: Of the source, which decide between several meanings of a noun.
+
+    Raises:
+        InputError: Nothing of the blueprint can be played.
+    """
+    lexicon = load_lexicon()
+    if not words:
+        blueprint = refine_blueprint(blueprint)
+    kinds = {one.table: lexicon.find(one.noun, words) for one in blueprint.entities}
     names = {table: kind.name if kind else table for table, kind in kinds.items()}
     features = frozenset((names[one.table], one.action) for one in blueprint.operations)
     families = Counter(kind.family for kind in kinds.values() if kind)

@@ -1,6 +1,7 @@
 """Checks of what environments state about days, limits and what is left, and of what they leave behind."""
 
 from datetime import date, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from corner_shop import (
 from examining import calls, found, report_on
 
 from trajsmith.envcheck import CheckPlan
+from trajsmith.envcheck.checks.stated_limits import _rules
 from trajsmith.envcheck.exploration import ExplorationEffort
 from trajsmith.records import EnvironmentFault, JsonObject
 
@@ -88,6 +90,35 @@ async def test_what_is_to_come_does_not_lie_in_the_past() -> None:
     assert await found(Shop(tools={**TOOLS, "remind": sound}), "past_days") == []
     (finding,) = await found(Shop(tools={**TOOLS, "remind": faulty}), "past_days")
     assert (finding.tool, calls(finding)) == ("remind", ["remind"])
+
+
+@pytest.mark.parametrize(("day", "expected"), [("2026-01-05", []), ("2031-01-05", ["remind"])], ids=["over", "ahead"])
+async def test_what_is_over_in_initial_states_may_be_corrected(day: str, expected: list[str]) -> None:
+    def move(play: Play, order_id: str, until: str) -> JsonObject:
+        row(play, "orders", order_id)["until"] = until
+        return summary(row(play, "orders", order_id))
+
+    def start(seed: int) -> JsonObject:
+        state = initial(seed)
+        for order in state["orders"].values():
+            order["until"] = day
+        return state
+
+    parameters = {"order_id": text("Order number."), "until": text("Day.", format="date")}
+    moving = Tool(move, "Move the end of an order.", parameters, ("order_id", "until"))
+    shop = Shop(tools={**TOOLS, "remind": moving}, states=start)
+    assert [one.tool for one in await found(shop, "past_days")] == expected
+
+
+@pytest.mark.parametrize(("relation", "limits"), [("pipelines", []), ("pipeline_runs", [4])])
+def test_a_limit_is_of_what_it_names_whole(relation: str, limits: list[int]) -> None:
+    views = [SimpleNamespace(relations={"pipelines": {}, "pipeline_runs": {}, "projects": {}})]
+    session: Any = SimpleNamespace(
+        data=SimpleNamespace(views=views, references=()), explored=SimpleNamespace(by_tool={"create": []}),
+        spec=SimpleNamespace(policy="A project has at most 4 pipeline runs."),
+    )  # fmt: skip
+    tool: Any = SimpleNamespace(name="create", description="", parameters={})
+    assert [rule.number for rule in _rules(session, tool, relation)] == limits
 
 
 async def test_a_limit_in_the_description_of_a_parameter_holds() -> None:

@@ -53,6 +53,18 @@ def test_small_servers_are_composed_around_a_kind_of_record():
     assert "nothing" not in selection.count_reasons()
 
 
+def test_tools_of_a_composed_service_are_named_alike():
+    other = ToolList("x/plates", tools("plates_api_post_a_recipe", "recipeUpdate", "archive_restaurant"))
+    composed = next(
+        one.blueprint for one in select_services([BOARD, RECIPES, MENUS, other]).services
+        if " + " in one.blueprint.source.name
+    )  # fmt: skip
+    names = {one.name for one in composed.operations}
+    assert {"create_recipe", "update_recipe", "list_recipes", "get_recipe"} <= names
+    assert not any(name.startswith("plates") for name in names)
+    assert "update_recipe is recipeUpdate of x/plates" in composed.notes
+
+
 def test_what_adds_most_to_the_coverage_comes_first():
     big = ToolList("z/big", crud("order", "customer", "product", "invoice", "payment"))
     assert select_services([BOARD, big, CRM]).services[0].blueprint.name == "big"

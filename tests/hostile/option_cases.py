@@ -88,6 +88,7 @@ GOOD = {
     "env taxonomy": ["--library"],
     "env gaps": ["--library"],
     "env grow": ["missing", "--config", "line.yaml"],
+    "env split": ["missing"],
     "graph build": ["--tools", "tools.jsonl", "--out", "graph.json"],
     "graph edges": ["done/graph.json"],
     "graph params": ["done/graph.json"],

@@ -102,6 +102,15 @@ def test_the_thing_is_said_with_what_it_is_looked_up_in(seed: int) -> None:
     assert {"pick.0.$.result.room_name.equals=hallway", "dim.percent"} <= request.stated
 
 
+@pytest.mark.parametrize(("tool", "is_said"), [("list_devices", True), ("list_plants", False)])
+def test_what_it_is_looked_up_in_is_told_by_the_look_up(tool: str, is_said: bool) -> None:
+    device = BOOK.entities["device_id"].model_copy(update={"within": {f"{tool}.room_id": ["{phrase} in {owner}"]}})
+    book = BOOK.model_copy(update={"entities": {**BOOK.entities, "device_id": device}})
+    writer = RequestWriter(Wording(book, TOOLS), CALLS, KNOWN, '{"R1": 1, "R2": 2, "D1": 1}', random.Random(0))
+    text = writer.write(0, 3, [2], withhold=False).text
+    assert ("the lamp in the hallway" in text) is is_said
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_further_sentence_is_linked_to_the_one_before(seed: int) -> None:
     text = build_writer(seed).write(0, 5, [2, 4], withhold=False).text

@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.env_check import check
 from trajsmith.cli.env_explore import explore
-from trajsmith.cli.env_gen import gen
+from trajsmith.cli.env_gen import gen, split
 from trajsmith.cli.env_publish import bundle, export, pull, push
 from trajsmith.cli.env_serve import serve
 from trajsmith.cli.options import WHAT, Sandbox
@@ -27,6 +27,7 @@ app.command()(push)
 app.command()(pull)
 app.command()(bundle)
 app.command()(export)
+app.command()(split)
 _EFFECTS = {True: "read", False: "write", None: "?"}
 
 

@@ -1,14 +1,15 @@
-"""`trajsmith env gen`: environments from documents, tool lists and tables without a model, from themes with models."""
+"""`trajsmith env gen / split`: environments without a model or from themes with models; those that are held out."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from trajsmith.cli.console import out, print_line, run_async
 from trajsmith.cli.options import MOST_SEED, DryRun, ModelConfig, Set
-from trajsmith.records import InputError, RunError
+from trajsmith.records import InputError, RunError, ensure_writable
 
 if TYPE_CHECKING:
     from trajsmith.envgen.generate import Blueprint, GenerationResult
@@ -21,11 +22,28 @@ SOURCES = (
 )
 
 
+FromOpenApi = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from-openapi",
+        help="An OpenAPI document (3.0, 3.1). With --count, also a directory of them; may be given more than once.",
+    ),
+]
+FromTables = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from-tables",
+        help="CSV, JSON, JSON Lines or SQLite: a file, or a directory of them. With --count, a .sql file with "
+        "CREATE TABLE as well; may be given more than once.",
+    ),
+]
+
+
 def gen(
     out: Annotated[
         Path | None, typer.Option("--out", help="Without a model: directory that the environment's folder is made in.")
     ] = None,
-    from_openapi: Annotated[Path | None, typer.Option("--from-openapi", help="An OpenAPI document (3.0, 3.1).")] = None,
+    from_openapi: FromOpenApi = None,
     from_mcp: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,10 +52,7 @@ def gen(
             "servers; may be given more than once.",
         ),
     ] = None,
-    from_tables: Annotated[
-        Path | None,
-        typer.Option("--from-tables", help="CSV, JSON, JSON Lines or SQLite: a file, or a directory of them."),
-    ] = None,
+    from_tables: FromTables = None,
     from_traces: Annotated[
         list[Path] | None,
         typer.Option("--from-traces", help="Recorded calls: a format of `trajsmith import`, spans, HAR. Repeatable."),
@@ -77,7 +92,9 @@ def gen(
     count: Annotated[
         int | None,
         typer.Option(
-            "--count", min=1, help="With --from-mcp: accepted environments to make of the servers of the lists."
+            "--count",
+            min=1,
+            help="With --from-mcp, --from-openapi and --from-tables: accepted environments to make of all of them.",
         ),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="With --count: processes at once.")] = 1,
@@ -94,28 +111,27 @@ def gen(
     Exit code 1 if all is rejected: the reasons are shown and kept. A killed run goes on where it was.
     """
     themes = [option for option in (from_domain, from_tasks, from_documents, from_plan) if option is not None]
-    sources = [bool(option) for option in (from_openapi, from_mcp, from_tables, from_traces)]
     if themes or config is not None or run is not None:
         from trajsmith.cli.env_gen_models import gen_by_models
 
-        _refuse_options_without_model(any(sources) or len(themes) > 1, out is not None or name is not None, user_tools)
+        several = len(themes) > 1 or any((from_openapi, from_mcp, from_tables, from_traces))
+        _refuse_options_without_model(several, out is not None or name is not None, user_tools)
         gen_by_models(from_domain, from_tasks, from_documents, config, run, overrides or [], dry_run, from_plan)
         return
-    out = _check_options_without_model(bool(dry_run or overrides), sum(sources), out)
+    if dry_run or overrides:
+        raise InputError("--dry-run and --set go with models")
+    sources = from_openapi or [], from_mcp or [], from_tables or []
+    target = _check_sources(sources, from_traces or [], out, count, bool(name or user_tools))
     if count is not None:
-        if not from_mcp or name or user_tools:
-            raise InputError("--count goes with --from-mcp only, and without --name and --user-tool")
-        _generate_many(from_mcp, out, count, seed, workers, avoid or [])
+        _generate_many(sources, target, count, seed, workers, avoid or [])
         return
     if from_traces:
-        _generate_clone(from_traces, out, name, seed, user_tools)
+        _generate_clone(from_traces, target, name, seed, user_tools)
         return
-    if from_mcp and len(from_mcp) > 1:
-        raise InputError("several tool lists go with --count")
-    read = _reader(from_openapi, from_mcp[0] if from_mcp else None, from_tables)
+    read = _reader(*(next(iter(source), None) for source in sources))  # type: ignore[arg-type]
     from trajsmith.envgen.generate import generate_environment
 
-    result = generate_environment(read, out, name, seed, user_tools=user_tools or None)
+    result = generate_environment(read, target, name, seed, user_tools=user_tools or None)
     _print_result(result)
     if not result.accepted:
         raise RunError(f"{result.name} is rejected: {result.reasons[0]} (kept in {result.directory})")
@@ -129,17 +145,6 @@ def _refuse_options_without_model(several: bool, placed: bool, user_tools: list[
         raise InputError("--out and --name go without a model: with models, --run names the folder")
     if user_tools:
         raise InputError("--user-tool goes without a model: models say themselves which tools are the user's")
-
-
-def _check_options_without_model(modelled: bool, sources: int, out_dir: Path | None) -> Path:
-    """Refuse what goes with models only; return the directory."""
-    if modelled:
-        raise InputError("--dry-run and --set go with models")
-    if sources != 1:
-        raise InputError(f"give exactly one of {SOURCES}")
-    if out_dir is None:
-        raise InputError("give --out, the directory that the environment's folder is made in")
-    return out_dir
 
 
 def _generate_clone(
@@ -176,14 +181,44 @@ def _generate_clone(
     print_line(f"use it: - python: {result.directory / (result.name + '.py')}")
 
 
-def _generate_many(files: list[str], out_dir: Path, count: int, seed: int, workers: int, avoid: list[str]) -> None:
-    """Make many environments of lists of many servers, and say what became of them."""
-    from trajsmith.envgen.generate.tool_lists import read_tool_lists
-    from trajsmith.envgen.scale import MassPlan, generate_environments, select_services
+Sources = tuple[list[Path], list[str], list[Path]]
+"""OpenAPI documents, tool lists and tables."""
 
-    lists = [one for file in files for one in read_tool_lists(Path(file))]
-    selection = select_services(lists, avoid)
-    out.print(f"{len(lists)} servers: {len(selection.services)} services", markup=False)
+
+def _check_sources(
+    sources: Sources, traces: list[Path], directory: Path | None, count: int | None, is_named: bool
+) -> Path:
+    """Return the directory of the environments.
+
+    Raises:
+        InputError: Options do not go together.
+    """
+    kinds = sum(bool(source) for source in (*sources, traces))
+    if not kinds or (kinds > 1 and (count is None or traces)):
+        raise InputError(f"give exactly one of {SOURCES}; --count takes the first three together")
+    if directory is None:
+        raise InputError("give --out, the directory that the environment's folder is made in")
+    if count is not None and (is_named or traces):
+        raise InputError("--count goes without --name, --user-tool and --from-traces")
+    if count is None and any(len(list(source)) > 1 for source in sources):
+        raise InputError("several sources go with --count")
+    return directory
+
+
+def _generate_many(
+    sources: Sources, out_dir: Path, count: int, seed: int, workers: int,
+    avoid: list[str],
+) -> None:  # fmt: skip
+    """Make many environments of lists of many servers, documents and tables, and say what became of them."""
+    from trajsmith.envgen.generate.tool_lists import read_tool_lists
+    from trajsmith.envgen.scale import MassPlan, generate_environments, read_documents, select_services
+
+    openapi, mcp, tables = sources
+    lists = [one for file in mcp for one in read_tool_lists(Path(file))]
+    documents = read_documents(openapi, tables)
+    selection = select_services(lists, avoid, documents)
+    read = len(lists) + len(documents.services) + len(documents.schemas)
+    out.print(f"{read} servers and documents: {len(selection.services)} services", markup=False)
     for reason, number in selection.count_reasons().items():
         print_line(f"{number} servers: {reason}")
     result = generate_environments(selection, MassPlan(out_dir, count, seed, workers), print_line)
@@ -194,6 +229,47 @@ def _generate_many(files: list[str], out_dir: Path, count: int, seed: int, worke
         raise RunError(f"{len(result.undecided)} environments are undecided: repeat the command")
     if len(result.accepted) < count:
         raise RunError(f"{len(result.accepted)} environments are accepted, fewer than {count}: the lists have no more")
+
+
+def split(
+    catalogue: Annotated[
+        Path, typer.Argument(metavar="CATALOGUE", help="The --out of `env gen --count`, or its catalogue.json.")
+    ],
+    held_out: Annotated[
+        float, typer.Option("--held-out", min=0.01, max=0.9, help="Share of the environments to hold out, at least.")
+    ] = 0.2,
+    most_overlap: Annotated[
+        float,
+        typer.Option(
+            "--most-overlap", min=0.0, max=1.0,
+            help="Largest overlap of tool names, or of records and actions, between training and held out.",
+        ),
+    ] = 0.3,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, help="Seed of the choice.")] = 0,
+    target: Annotated[
+        Path | None, typer.Option("--out", help="Directory of train.yaml and held_out.yaml; left out, the catalogue's.")
+    ] = None,
+) -> None:  # fmt: skip
+    """Split generated environments by domain and tools: no group is in both parts, and none shares many tools.
+
+    Environments of other groups that are too similar to one that is held out are in neither part.
+    """
+    from trajsmith.envgen.scale import read_environments, split_environments, write_split
+
+    parts = split_environments(read_environments(catalogue), held_out, most_overlap, seed)
+    directory = target or (catalogue if catalogue.is_dir() else catalogue.parent)
+    ensure_writable(directory / "train.yaml")
+    files = write_split(directory, parts, catalogue)
+    table = Table("family", "training", "held out", "in neither")
+    for family, *counts in parts.count_families():
+        table.add_row(family, *map(str, counts))
+    table.add_row("all", *(str(len(part)) for part in (parts.train, parts.held_out, parts.left_out)))
+    out.print(table)
+    groups = sorted({one.group for one in parts.held_out})
+    print_line(f"held out: {len(groups)} groups: {'; '.join(groups)}")
+    print_line(f"largest overlap between the parts: {parts.most_overlap:.2f}")
+    for file in files:
+        print_line(f"environments of a run: {file}")
 
 
 def _reader(openapi: Path | None, mcp: str | None, tables: Path | None) -> "Callable[[], Blueprint]":

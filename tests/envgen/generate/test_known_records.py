@@ -9,9 +9,10 @@ import pytest
 from trajsmith.envgen.generate.code import rename_colliding_classes, render_environment_code
 from trajsmith.envgen.generate.code_tests import render_test_code
 from trajsmith.envgen.generate.formatting import is_passing, run_tests
-from trajsmith.envgen.generate.from_known_records import name_service, read_known_records
+from trajsmith.envgen.generate.from_known_records import read_known_records
 from trajsmith.envgen.generate.identifiers import to_identifier
 from trajsmith.envgen.generate.known_records import is_person, load_lexicon
+from trajsmith.envgen.generate.listed_tools import name_service
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import refine_blueprint
 from trajsmith.envgen.generate.rules import render_rules

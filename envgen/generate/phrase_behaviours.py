@@ -1,0 +1,63 @@
+"""How users speak of trash and archive, of statistics, and of who is signed in."""
+
+from typing import Any
+
+from trajsmith.envgen.generate.blueprint import Blueprint, Entity, ToolBlueprint
+from trajsmith.envgen.generate.code_behaviours import name_bin, name_total
+from trajsmith.envgen.generate.identifiers import to_words
+from trajsmith.envgen.generate.phrase_slots import MONEY, find_label_column, name_many, render_quoted, render_slot
+
+
+def build_restore(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
+    slot, noun, name, place = f"{{{entity.key}}}", to_words(entity.noun), find_label_column(entity), name_bin(entity)
+    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
+    return {
+        "ask": [f"bring {slot} back from the {place}", f"restore {slot}"],
+        "say": [f"{slot} ended up in the {place} by mistake, please bring it back."],
+        "narrate": [f"restore the {noun}"], "confirm": [f"restore {slot}"],
+        "done": [f"I've restored {name_slot}.", f"{name_slot[:1].upper()}{name_slot[1:]} is back."],
+    }  # fmt: skip
+
+
+def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
+    """Return the words for how many records there are, and what they come to."""
+    many, facts, more = name_many(entity), ["$.count"], ""
+    ask = [f"find out how many {many} there are", f"see the numbers of the {many}"]
+    say = [f"How many {many} do we have?", f"How many {many} are there at the moment?"]
+    for name in operation.fields:
+        column = entity.column(name)
+        slot = render_slot(column)
+        if column.references:
+            ask += [f"find out how many {many} {slot} has"]
+            say += [f"How many {many} does {slot} have?"]
+        else:
+            ask += [f"find out how many {many} there are with {slot} as {to_words(name)}"]
+    if operation.measure:
+        total, label = f"out.{name_total(operation)}", to_words(operation.measure)
+        money = "|money" if operation.measure in MONEY else ""
+        more = f"; the {label} adds up to {{{total}{money}}}"
+        facts.append(f"$.{name_total(operation)}")
+        say += [f"How many {many} are there, and what does the {label} add up to?"]
+    by = ""
+    if entity.status is not None:
+        by = "{% for state in out.by_status %}; {{state|human}}: {{out.by_status[state]}}{% endfor %}"
+        by = by.replace("{{", "{").replace("}}", "}")
+    are = "{% if out.count == 1 %}is{% else %}are{% endif %}"
+    done = [f"There {are} {{out.count}} {many}{more}{by}.", f"I count {{out.count}} {many}{more}{by}."]
+    narrate = [f"count the {many}", f"look at the numbers of the {many}"]
+    return {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": facts}
+
+
+def build_whoami(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
+    signed = blueprint.signed_in
+    if signed is None or not signed.table:
+        name, more, facts = "{out.full_name}", "", ["$.full_name"]
+    else:
+        label = find_label_column(entity)
+        name = render_slot(label, "out") if label else f"{{out.{entity.key}}}"
+        more, facts = f", with the role {{out.{signed.role}|human}}", [f"$.{label.name if label else entity.key}"]
+    return {
+        "ask": ["check who is signed in", "find out which account this is"], "say": ["Who is signed in here?"],
+        "narrate": ["check who is signed in"], "facts": facts,
+        "done": [f"{name} is signed in{more}.", f"The account is that of {name}{more}."],
+    }  # fmt: skip
