@@ -47,7 +47,7 @@ class Retail(Environment[RetailState]):
     2. The shipping address can be changed only while an order is pending.
     3. Delivered items can be returned within 30 days of the order (silver customers 45, gold customers 60).
        Nothing can be returned twice.
-    4. A coupon applies to pending orders only, one per order, before its last day, above its minimum total;
+    4. A coupon applies to pending orders only, one per order, until its last day, at or above its minimum total;
        a single-use coupon works once per customer.
     5. New orders take at most 10 of one item and never more than is in stock.
     6. Store credit can pay for a pending order only up to the order's total and the customer's balance.

@@ -41,8 +41,8 @@ CATALOGUE: dict[str, tuple[tuple[str, float, int], ...]] = {
         ("Down Sleeping Bag", 149.0, 24),
         ("Trekking Pole Set", 69.0, 12),
         ("Camping Stove", 54.0, 24),
-        ("Dry Bag 20L", 22.0, 6),
-        ("Headlamp 400lm", 38.0, 24),
+        ("Dry Bag", 22.0, 6),
+        ("Headlamp", 38.0, 24),
     ),
     "toys": (
         ("Wooden Train Set", 59.0, 12),
@@ -183,6 +183,8 @@ def _add_shipment(state: RetailState, rng: random.Random, order: Order) -> None:
     number = state.counters["shipment"] = state.counters.get("shipment", 0) + 1
     shipped = order.placed_at.date() + timedelta(days=1)
     expected = shipped + timedelta(days=rng.randrange(2, 6))
+    if order.status == "shipped":
+        expected = max(expected, state.now.date())
     delivered = min(expected, state.now.date()) if order.status == "delivered" else None
     state.shipments[f"TRK{500000 + number * 13}"] = Shipment(
         tracking_number=f"TRK{500000 + number * 13}",
