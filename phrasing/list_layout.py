@@ -14,6 +14,8 @@ _SENTENCE_END = re.compile(
 """End of a sentence, other than the full stop of "3. Mai"."""
 _INNER = re.compile(r"\([^()]*\)|\"[^\"]*\"|„[^“]*“")
 """Brackets and quotations, in which a semicolon separates nothing."""
+_RELATIVE = re.compile(r", (?:which|who)\b.*")
+"""The end of an item whose only verb is in a relative clause: "the Pass, which is open"."""
 LEAST_ITEMS = 3
 """Items that stand below each other at least."""
 
@@ -51,7 +53,7 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     if len(parts) < 2 or sentence.endswith("?"):
         return sentence
     words = LIST_WORDS[get_language().code]
-    clauses = [words.clause.search(_mask(part)) is not None for part in parts]
+    clauses = [words.clause.search(_RELATIVE.sub("", _mask(part))) is not None for part in parts]
     if len(parts) < LEAST_ITEMS:
         first, second = parts
         if clauses[1]:

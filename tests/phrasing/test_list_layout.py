@@ -36,6 +36,10 @@ def test_three_items_stand_below_each_other():
         ("The card goes with A, 1; B, 2; C, 3.", "The card goes with A, 1; B, 2; and C, 3."),
         ("We have Pass, £6.00 for 7 days; Week, £19.00.", "We have Pass, £6.00 for 7 days, and Week, £19.00."),
         ("You have the archive (new); the drive (old).", "You have the archive (new) and the drive (old)."),
+        (
+            "These are your bills: the May bill, which is open; the April bill, which is paid.",
+            "These are your bills: the May bill, which is open, and the April bill, which is paid.",
+        ),
         ("It's deleted; it's kept until 3 May.", "It's deleted. It's kept until 3 May."),
         ("A is on; B is off; C is broken.", "A is on. B is off. C is broken."),
         ("Which one is it: A, 1; B, 2; or C, 3?", "Which one is it: A, 1; B, 2; or C, 3?"),
@@ -49,6 +53,7 @@ def test_three_items_stand_below_each_other():
         "no_lead",
         "two_items",
         "two_items_without_commas",
+        "relative_clauses",
         "clauses",
         "three_clauses",
         "question",
