@@ -44,9 +44,8 @@ GO_THROUGH = {
 }
 
 NEXT_PAGE = (
-    "I haven't found it yet; let me look at the next page.",
-    "It isn't on the first page, so I'll look at the next one.",
-    "There's more than one page, so I'll keep looking.",
+    "One moment, I'm still looking.",
+    "I haven't found it yet, let me keep looking.",
     "",
 )
 """Words before the second page of a list; the further ones are read without any."""

@@ -34,6 +34,8 @@ TIMES = ("07:00", "09:30", "11:00", "14:00", "16:30", "18:30", "19:00")
 """Times that people choose: of a full or an ended day, none in the night."""
 AROUND = 1
 """Hours around those of a story at which it can take place."""
+CLOSE = 1.5
+"""Ratio of the largest to the smallest number of a story below which another number would be another story."""
 SATURDAY = 5
 _CLOCK = re.compile(r"\d\d:\d\d(?::\d\d)?$")
 _NUMBER = re.compile(r"\d[\d,.-]*")
@@ -155,8 +157,10 @@ def _list_other_values(case: VariantCase, turn: int) -> list[tuple[str, tuple[Go
         of_story = step.arguments.get(name) if step is not None else None
         fitting = of_story if _is_word(write.arguments[name]) else None
         for other in _propose_values(write.arguments[name], fields[name], case.rng):
-            if (fitting is not None and other not in fitting) or not _is_near_time(other, of_story or ()):
-                continue  # another reason would be another story, and nobody plays games in the morning
+            if fitting is not None and other not in fitting:
+                continue  # another reason would be another story
+            if not _is_near_time(other, of_story or ()) or not _is_near_number(other, of_story or ()):
+                continue  # nobody plays games in the morning, or heats a room that is to be cooler
             fact = restate(case, write.tool, case.known[source.known], other)
             calls = (*case.calls[start : stop - 1], replace_arguments(write, {name: (other, source)}))
             values.append((name, calls, fact))
@@ -193,6 +197,14 @@ def _propose_values(value: JsonValue, field: SchemaField, rng: random.Random) ->
         larger = [number for number in ROUND_NUMBERS if value < number <= high]
         return list(rng.sample(larger, min(len(larger), MOST_NUMBERS)))
     return [float(round(value * by, -1) or round(value * by, 2)) for by in FACTORS]
+
+
+def _is_near_number(value: JsonValue, of_story: Sequence[JsonValue]) -> bool:
+    """Return False for a number outside of a story's, if these lie so close together that they are what it is about."""
+    numbers = [one for one in of_story if isinstance(one, int | float) and not isinstance(one, bool)]
+    if not numbers or not isinstance(value, int | float) or max(numbers) >= CLOSE * min(numbers):
+        return True
+    return min(numbers) <= value <= max(numbers)
 
 
 def _is_near_time(value: JsonValue, usual: Sequence[JsonValue]) -> bool:

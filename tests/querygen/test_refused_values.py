@@ -9,7 +9,13 @@ import pytest
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.querygen.vary import missing_function
 from trajsmith.querygen.vary._alternatives import _read_values
-from trajsmith.querygen.vary._refusals import RefusedRequest, _is_near_time, _propose_values, _take_nearest
+from trajsmith.querygen.vary._refusals import (
+    RefusedRequest,
+    _is_near_number,
+    _is_near_time,
+    _propose_values,
+    _take_nearest,
+)
 from trajsmith.querygen.vary._refused_task import (
     _was_told,
     can_be_known,
@@ -190,3 +196,17 @@ def test_what_a_field_of_the_state_says_by_yes_or_no_must_be_shown():
     assert can_be_known(reason, known, ['{"room":"twin","status":"booked","cancelled":false}'], set())
     assert not can_be_known(reason, known, ['{"room":"twin","status":"booked","cancelled":false}'], words)
     assert can_be_known(reason, known, ['{"room":"twin","refundable":false}'], words)
+
+
+@pytest.mark.parametrize(
+    ("value", "of_story", "near"),
+    [
+        pytest.param(20, (16.0, 16.5, 17.0), False, id="cooler_is_meant"),
+        pytest.param(16.5, (16.0, 16.5, 17.0), True, id="of_the_story"),
+        pytest.param(30, (5, 7, 10, 14), True, id="any_number_of_days"),
+        pytest.param("20", (16.0, 17.0), True, id="no_number"),
+        pytest.param(20, (), True, id="no_story"),
+    ],
+)
+def test_a_story_about_close_numbers_takes_no_other(value, of_story, near):
+    assert _is_near_number(value, of_story) is near

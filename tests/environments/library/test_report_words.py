@@ -283,3 +283,15 @@ def test_a_yes_means_what_the_question_asks(environment: str) -> None:
         if REVERSED.search(text) and " or " not in text
     ]
     assert not wrong
+
+
+def test_a_code_that_has_expired_is_none_that_somebody_has() -> None:
+    rows = [
+        {"member_name": "Ida Lund", "status": "active", "valid_until": None},
+        {"member_name": "Tom Reed", "status": "expired", "valid_until": "2026-01-03"},
+    ]
+    phrases = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("smart_home"))).tools["list_access_codes"]
+    values = {"out": {"result": rows}, "user_name": "Ida Lund", "row_templates": {}}
+    said = [render_phrase(text, values) or "" for text in (*phrases.done, *phrases.brief, *phrases.detailed)]
+    assert len(said) >= 4
+    assert all("The code of Tom Reed has expired" in text and "2 people" not in text for text in said), said
