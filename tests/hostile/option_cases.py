@@ -39,6 +39,7 @@ FILES = {
     "empty": b"",
     "binary": bytes(range(256)) * 40,
     "line.yaml": "name: tiny\nenvironments: [{library: bank, states: {small: 1}}]\nsample: {count: 2}\n",
+    "mcp.json": '{"mcpServers": {"away": {"command": "no-such-server"}}}',
     "tools.jsonl": '{"server": "s", "name": "a", "inputSchema": {"type": "object", "properties": {}}}\n',
 }
 GOOD = {
@@ -89,6 +90,7 @@ GOOD = {
     "env gaps": ["--library"],
     "env grow": ["missing", "--config", "line.yaml"],
     "env split": ["missing"],
+    "env explore": ["mcp.json", "--dry-run"],
     "graph build": ["--tools", "tools.jsonl", "--out", "graph.json"],
     "graph edges": ["done/graph.json"],
     "graph params": ["done/graph.json"],

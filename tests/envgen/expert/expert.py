@@ -53,7 +53,7 @@ def answer(request):
     if stage is None:
         return "ready"  # somebody tries whether anybody is there
     for folder, script in themes():
-        if any(mark in asked for mark in script["marks"]):
+        if stage in script["replies"] and any(mark in asked for mark in script["marks"]):
             return reply(folder, script["replies"][stage], asked)
     return "I would rather talk about the weather."
 
