@@ -273,6 +273,8 @@ def test_what_was_exported_can_be_written_again(trajsmith, made, command):
     "command", [["report"], ["report", "--all"], ["audit"], ["export"], ["filter", "--out", "OUT"]], ids=" ".join
 )
 def test_a_run_that_was_killed_while_it_verified_is_called_unfinished(trajsmith, made, tmp_path, command):
+    played = len((made / "trajectories.jsonl").read_bytes().splitlines())
+    assert played > 2
     for file in (made / "verdicts.jsonl", made / "ledger" / "verify.jsonl"):
         file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:2]))
     (made / "summary.json").unlink()
@@ -281,7 +283,7 @@ def test_a_run_that_was_killed_while_it_verified_is_called_unfinished(trajsmith,
     assert said.code == 0, said.err
     notes = [line for line in said.err.splitlines() if line.startswith("note: ")]
     assert notes == [
-        f"note: {made} is not finished (2 of 4 dialogues are verified): `trajsmith resume {made}` goes on with it"
+        f"note: {made} is not finished (2 of {played} dialogues are verified): `trajsmith resume {made}` goes on with it"
     ]
     again = trajsmith(name, made, *options)
     assert notes[0] in again.err, "a report that was written does not finish the run"
