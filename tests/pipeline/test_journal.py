@@ -182,7 +182,7 @@ def test_changes_by_hand_are_refused(run, change):
     before = content(run)
     with pytest.raises(RunError, match=reason):
         open_journal(run)
-    assert content(run)[0] == before[0]
+    assert content(run) == before
 
 
 def test_writing_needs_the_lock(tmp_path):

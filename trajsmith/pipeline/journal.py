@@ -205,9 +205,9 @@ class Journal:
                 block, start, end = row, end, row.end
             ledger_end = row_end
             self._count(row)
-        self._ledger.cut(ledger_end)
-        if block:
+        if block:  # before anything is cut: a run that was changed by hand stays as it is
             self._compare(block, start, self._output.read(start, end))
+        self._ledger.cut(ledger_end)
         self._output.cut(end)
 
     def _compare(self, row: LedgerRow, start: int, data: bytes) -> None:
