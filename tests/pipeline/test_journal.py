@@ -160,6 +160,12 @@ def shifted_records(run):
     return r"items\.jsonl: the run was changed by hand: (no records at|at) byte \d+"
 
 
+def missing_record(run):
+    path = run.path / "items.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
+    return r"items\.jsonl: the run was changed by hand: (no records at|at) byte \d+"
+
+
 def damaged_middle_row(run):
     path = run.path / "ledger" / "make.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -174,7 +180,9 @@ def swapped_rows(run):
 
 
 @pytest.mark.parametrize(
-    "change", [other_last_record, shifted_records, damaged_middle_row, swapped_rows], ids=lambda c: c.__name__
+    "change",
+    [other_last_record, shifted_records, missing_record, damaged_middle_row, swapped_rows],
+    ids=lambda c: c.__name__,
 )
 def test_changes_by_hand_are_refused(run, change):
     fill(run, 0, 9)
