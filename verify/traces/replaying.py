@@ -42,7 +42,7 @@ _AFTER_SERVER = re.compile(r"(?<=__)|(?<=\.)")
 def find_tool_name(spec: EnvironmentSpec, name: str) -> str:
     """Return the environment's name of a recorded tool: its longest end, after `__` or `.`, that is a tool."""
     known = {tool.name for tool in spec.tools}
-    ends = (name, *(name[found.start() :] for found in _AFTER_SERVER.finditer(name)))
+    ends = (name, *(name[match.start() :] for match in _AFTER_SERVER.finditer(name)))
     return next((end for end in ends if end in known), name)
 
 
