@@ -190,7 +190,7 @@ MCP_SERVERS := mcp-server-sqlite==2025.4.25 mcp-server-time==2026.10.19 mcp-serv
 	@touch $@
 
 # trajsmith and the other side in one environment, as both resolve: OpenEnv 0.10 and NeMo Gym 0.4 bring mcp 1.x, verifiers 0.4 and
-# NeMo Gym openai 2. Harbor 0.25 needs a certifi that not every index has, so 0.24 will do. uv takes seconds where pip takes minutes.
+# NeMo Gym openai 2. Harbor 0.24 serves where an index has not the certifi that 0.25 needs. uv takes seconds where pip takes minutes.
 .integrations/.openenv: NEEDS := "openenv==0.10.*" -e .
 .integrations/.verifiers: NEEDS := "verifiers==0.4.*" uv -e .
 .integrations/.inspect: NEEDS := inspect-ai==0.3.285 -e .

@@ -93,6 +93,24 @@ def test_atif(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("result", "output", "failed"),
+    [
+        ({"content": json.dumps({"type": "text", "text": '{"status": "shipped"}'})}, '{"status": "shipped"}', False),
+        ({"content": '{"type": "text", "size": 2}'}, '{"type": "text", "size": 2}', False),
+        ({"content": "{shipped}"}, "{shipped}", False),
+        ({"content": "No such order", "extra": {"tool_result_is_error": True}}, "No such order", True),
+        ({"content": "Error: none", "extra": {"tool_result_is_error": False}}, "Error: none", False),
+        ({"content": "Error: none", "extra": {"tool_result_is_error": None}}, "Error: none", True),
+    ],
+)
+def test_atif_of_a_converted_session(tmp_path: Path, result: dict, output: str, failed: bool) -> None:
+    """Results of MCP are JSON of their text block, and a mark beside a result says whether its call failed."""
+    step = {"source": "agent", "message": "", "tool_calls": [LOOK], "observation": {"results": [result]}}
+    (found,) = read(write(tmp_path / "trajectory.json", atif(ASK, step)))
+    assert [(call.output, call.failed) for call in found.calls] == [(output, failed)]
+
+
+@pytest.mark.parametrize(
     ("document", "reason"),
     [
         (atif(ASK, continued_trajectory_ref="b.json"), "continued_in_another_file"),

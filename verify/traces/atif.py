@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from trajsmith.records import JsonObject, RecordDropped, TraceCall, TraceDialogue, TraceTask
 from trajsmith.verify.traces.messages import Transcript, parse_arguments
 
@@ -59,7 +61,21 @@ def _add_step(transcript: Transcript, step: JsonObject) -> None:
             raise RecordDropped("calls_of_subagents", f"step {step.get('step_id')}")
         call_id = result.get("source_call_id")
         if call_id or (len(calls) == len(results) == 1):
-            transcript.result(call_id, result.get("content"))
+            failed = (result.get("extra") or {}).get("tool_result_is_error")
+            output = _unwrap_text(result.get("content"))
+            transcript.result(call_id, output, failed if isinstance(failed, bool) else None)
+
+
+def _unwrap_text(content: Any) -> Any:
+    """Return the text of a result of MCP, where Harbor's conversion left the JSON of its text block in place of it."""
+    if isinstance(content, str) and content.startswith("{") and content.endswith("}"):
+        try:
+            block = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            return content
+        if set(block) == {"type", "text"} and block["type"] == "text":
+            return block["text"]
+    return content
 
 
 def _read_call(call: Any) -> TraceCall:

@@ -1,5 +1,6 @@
 """Replay of a recorded dialogue on an environment: a task with a gold state, and a trajectory."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,15 +35,15 @@ IMPORTED = "imported"
 DIFFERING = "recorded results differ"
 NO_GOLD = "no gold actions"
 """Reasons of rejection."""
+_AFTER_SERVER = re.compile(r"(?<=__)|(?<=\.)")
+"""Where a tool's name may begin after that of its server: `mcp__bank__get_account`, `bank.get_account`."""
 
 
 def find_tool_name(spec: EnvironmentSpec, name: str) -> str:
-    """The environment's own name of a recorded tool: prefixes of servers are left out where that gives a tool."""
+    """Return the environment's name of a recorded tool: its longest end, after `__` or `.`, that is a tool."""
     known = {tool.name for tool in spec.tools}
-    for candidate in (name, name.rsplit(".", 1)[-1], name.rsplit("__", 1)[-1]):
-        if candidate in known:
-            return candidate
-    return name
+    ends = (name, *(name[match.start() :] for match in _AFTER_SERVER.finditer(name)))
+    return next((end for end in ends if end in known), name)
 
 
 async def build_initial_state(outside: TraceDialogue, state: JsonObject, session: Session) -> JsonObject:
