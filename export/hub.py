@@ -125,9 +125,7 @@ def execute_push(
 
     with translate_hub_errors(plan.repo):
         sdk = "static" if plan.kind == "space" else None
-        address = str(
-            api.create_repo(plan.repo, repo_type=plan.kind, private=private, exist_ok=True, space_sdk=sdk)
-        )
+        address = str(api.create_repo(plan.repo, repo_type=plan.kind, private=private, exist_ok=True, space_sdk=sdk))
         for names in _batches(plan.upload, per_commit or FILES_PER_COMMIT):
             last = names[-1] == plan.upload[-1]
             operations = [CommitOperationAdd(name, str(plan.folder / name)) for name in names]

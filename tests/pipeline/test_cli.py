@@ -282,9 +282,8 @@ def test_a_run_that_was_killed_while_it_verified_is_called_unfinished(trajsmith,
     said = trajsmith(name, made, *options)
     assert said.code == 0, said.err
     notes = [line for line in said.err.splitlines() if line.startswith("note: ")]
-    assert notes == [
-        f"note: {made} is not finished (2 of {played} dialogues are verified): `trajsmith resume {made}` goes on with it"
-    ]
+    said = f"{made} is not finished (2 of {played} dialogues are verified): `trajsmith resume {made}` goes on with it"
+    assert notes == [f"note: {said}"]
     again = trajsmith(name, made, *options)
     assert notes[0] in again.err, "a report that was written does not finish the run"
     assert trajsmith("resume", made).code == 0
