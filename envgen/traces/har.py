@@ -13,7 +13,7 @@ from trajsmith.envgen.traces.recordings import ToolDefinition, TracedCall, extra
 from trajsmith.phrasing import pluralize, singularize, to_snake_case
 from trajsmith.records import JsonObject, is_too_deep
 
-IDENTIFIER = re.compile(r"\d+|[0-9a-fA-F-]{16,}|(?=.*\d)(?!v\d+$)[\w.~-]{3,}")
+IDENTIFIER = re.compile(r"\A(?:\d+|[0-9a-fA-F-]{16,}|(?=.*\d)(?!v\d+\Z)[\w.~-]{3,})\Z")
 """Part of a path that names a record rather than a collection."""
 VERBS = {"POST": "create", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}
 MOST_SEGMENTS = 12
@@ -105,7 +105,7 @@ def _split_path(url: str) -> tuple[tuple[str, ...], JsonObject] | None:
         return None
     fixed, arguments = list[str](), JsonObject()
     for part in parts:
-        if IDENTIFIER.fullmatch(part) and fixed:
+        if IDENTIFIER.match(part) and fixed:
             noun = singularize(to_snake_case(fixed[-1])) if not fixed[-1].startswith("{") else "value"
             name = f"{noun}_id"
             arguments[name] = part
