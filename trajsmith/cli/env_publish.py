@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trajsmith.cli.console import err, print_line
-from trajsmith.records import HUB, InputError, RunError
+from trajsmith.records import InputError, RunError
 
 if TYPE_CHECKING:
     from trajsmith.export.environment_publication import RecordedEnvironment
@@ -45,6 +45,7 @@ def push(
     from trajsmith.export import write_manifest
     from trajsmith.export.environment_publication import PUBLICATION, write_publication
     from trajsmith.export.hub import execute_push, plan_push
+    from trajsmith.records import HUB
 
     target = parse_hub_reference(repo)
     if target.revision or target.environment:
@@ -106,6 +107,7 @@ def pull(
     """
     from trajsmith.environments import parse_hub_reference
     from trajsmith.pipeline.hub_environments import pull_environments
+    from trajsmith.records import HUB
 
     reference = parse_hub_reference(repo)
     names = [*(name or ()), *([reference.environment] if reference.environment else ())]
