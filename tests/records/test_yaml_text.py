@@ -13,7 +13,7 @@ LOADERS = [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)]
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[" * 100_000, "nested deeper"),
+        ("[" * 100_000, "nested deeper|maximum nesting depth"),
         ("[" * 101 + "]" * 101, "nested deeper"),
         ("a: &a [*a]", "inside what it is an alias of"),
         ("a: &a {b: {c: *a}}", "inside what it is an alias of"),
