@@ -10,6 +10,8 @@ from trajsmith.records import CALL_TOOL, DIRECTORY_TOOLS, ToolSearch, ToolSpec
 
 OWN_WORDS = 0.5
 """Share of tools that are searched for in the agent's own words first; else in the few words that name a tool."""
+BROAD = 0.2
+"""Share of the others that are searched for by their subject alone first ("ticket"), which shows several tools of it."""
 _ARTICLES = re.compile(r"\b(?:a|an|the|your|my|our|their|that|this|those|these) ", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?:(?<!\W)\W+|\W)\b(?:that|which|who|whose|what|so|whether|if|where|when|how)\b.*", re.IGNORECASE
@@ -85,6 +87,8 @@ def _propose_queries(tool: ToolSpec, wording: Wording, rng: random.Random) -> It
     phrases = [text for text in own if topic & {singularize(word) for word in _list_content(text)}]
     if phrases and rng.random() < OWN_WORDS:
         yield rng.choice(phrases)
+    elif rng.random() < BROAD:
+        yield " ".join(content)
     if len(_list_content(named)) >= FEWEST_WORDS:
         yield named
     described = derive_request_phrase(tool)

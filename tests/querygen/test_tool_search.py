@@ -221,4 +221,4 @@ def test_own_words_that_name_nothing_of_the_tool_are_no_query():
     tool = ToolSpec(server="shop", name="get_product", description="Show price and stock.", input_schema={})
     book = Phrasebook(tools={"get_product": ToolPhrases(narrate=["show the price", "look up the product price"])})
     queries = {next(_propose_queries(tool, Wording(book, [tool]), random.Random(seed))) for seed in range(20)}
-    assert queries == {"product details", "look up product price"}
+    assert queries == {"product", "product details", "look up product price"}
