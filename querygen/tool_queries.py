@@ -11,7 +11,7 @@ from trajsmith.records import CALL_TOOL, DIRECTORY_TOOLS, ToolSearch, ToolSpec
 OWN_WORDS = 0.5
 """Share of tools that are searched for in the agent's own words first; else in the few words that name a tool."""
 BROAD = 0.2
-"""Share of the others that are searched for by their subject alone first ("ticket"), which shows several tools of it."""
+"""Share of the others that are searched for by their subject alone first ("ticket"), which several tools have."""
 _ARTICLES = re.compile(r"\b(?:a|an|the|your|my|our|their|that|this|those|these) ", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?:(?<!\W)\W+|\W)\b(?:that|which|who|whose|what|so|whether|if|where|when|how)\b.*", re.IGNORECASE

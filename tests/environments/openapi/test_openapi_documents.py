@@ -56,10 +56,8 @@ def test_what_is_no_document_is_named(text: str, words: str) -> None:
     ids=["json list", "flow", "block", "json object"],
 )
 def test_a_document_that_is_nested_without_measure_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(
-        InputError,
-        match=r"x.yaml(:1)?: (nested more than 500 levels deep|not JSON: depth limit|not YAML: exceeded maximum nesting depth)",
-    ):
+    says = "nested more than 500 levels deep|not JSON: depth limit|not YAML: exceeded maximum nesting depth"
+    with pytest.raises(InputError, match=f"x.yaml(:1)?: ({says})"):
         read_document(text, "x.yaml")
 
 
