@@ -18,7 +18,7 @@ CONFIG = {
     "name": "sessions",
     "seed": 3,
     "environments": [{"library": "bank", "states": {"small": 1}}],
-    "sample": {"count": 6, "length": [1, 3], "method": "random_walk"},
+    "sample": {"count": 12, "length": [1, 3], "method": "random_walk"},
     "ground": {"min_calls": 1},
     "play": {"reasoning": "grounded", "reasoning_share": 0.5},
     "export": {"split": {"validation": 0.3}, "license": "cc-by-4.0"},

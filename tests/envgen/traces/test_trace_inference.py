@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from shop import clone_shop, record_shop
+from recorded_shop import clone_shop, record_shop
 
 from trajsmith.envgen.generate.formatting import fix_and_format_code
 from trajsmith.envgen.traces.code import RenderedClone

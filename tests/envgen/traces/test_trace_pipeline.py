@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from shop import record_shop
+from recorded_shop import record_shop
 from typer.testing import CliRunner
 
 from trajsmith.cli.app import app
