@@ -61,7 +61,12 @@ class Expr:
         raise NotImplementedError
 
     def children(self) -> "Iterator[Expr]":
-        yield from ()
+        """Yield the expressions that are fields, or stand in fields that are tuples."""
+        for value in vars(self).values():
+            if isinstance(value, Expr):
+                yield value
+            elif isinstance(value, tuple):
+                yield from (one for one in value if isinstance(one, Expr))
 
     def size(self) -> float:
         return self.cost + sum(child.size() for child in self.children())
@@ -114,9 +119,6 @@ class Get(Expr):
     def render(self) -> str:
         return f"_get({self.base.render()}, {self.key!r})"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.base
-
 
 @dataclass(frozen=True)
 class At(Expr):
@@ -134,10 +136,6 @@ class At(Expr):
 
     def render(self) -> str:
         return f"_get({self.base.render()}, {self.key.render()})"
-
-    def children(self) -> Iterator[Expr]:
-        yield self.base
-        yield self.key
 
 
 @dataclass(frozen=True)
@@ -157,9 +155,6 @@ class Row(Expr):
     def render(self) -> str:
         return f"self._row({self.table!r}, {', '.join(key.render() for key in self.keys)})"
 
-    def children(self) -> Iterator[Expr]:
-        yield from self.keys
-
 
 @dataclass(frozen=True)
 class Opt(Expr):
@@ -173,9 +168,6 @@ class Opt(Expr):
 
     def render(self) -> str:
         return self.inner.render()
-
-    def children(self) -> Iterator[Expr]:
-        yield self.inner
 
 
 @dataclass(frozen=True)
@@ -217,9 +209,6 @@ class ListOf(Expr):
     def render(self) -> str:
         return "[" + ", ".join(item.render() for item in self.items) + "]"
 
-    def children(self) -> Iterator[Expr]:
-        yield from self.items
-
 
 @dataclass(frozen=True)
 class MapOver(Expr):
@@ -239,10 +228,6 @@ class MapOver(Expr):
     def render(self) -> str:
         return f"[{self.body.render()} for {self.var} in {self.source.render()}]"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.source
-        yield self.body
-
 
 @dataclass(frozen=True)
 class Concat(Expr):
@@ -258,10 +243,6 @@ class Concat(Expr):
 
     def render(self) -> str:
         return f"[*{self.left.render()}, *{self.right.render()}]"
-
-    def children(self) -> Iterator[Expr]:
-        yield self.left
-        yield self.right
 
 
 @dataclass(frozen=True)
@@ -281,10 +262,6 @@ class Without(Expr):
     def render(self) -> str:
         return f"[_one for _one in {self.source.render()} if _one != {self.item.render()}]"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.source
-        yield self.item
-
 
 @dataclass(frozen=True)
 class Count(Expr):
@@ -299,9 +276,6 @@ class Count(Expr):
 
     def render(self) -> str:
         return f"len({self.source.render()})"
-
-    def children(self) -> Iterator[Expr]:
-        yield self.source
 
 
 @dataclass(frozen=True)
@@ -328,10 +302,6 @@ class Sum(Expr):
     def render(self) -> str:
         return f"sum({self.body.render()} for {self.var} in {self.source.render()})"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.source
-        yield self.body
-
 
 @dataclass(frozen=True)
 class If(Expr):
@@ -345,9 +315,6 @@ class If(Expr):
 
     def render(self) -> str:
         return f"({self.then.render()} if {self.test.render()} else {self.other.render()})"
-
-    def children(self) -> Iterator[Expr]:
-        yield from (self.test, self.then, self.other)
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -381,10 +348,6 @@ class Compare(Expr):
             return f"_contains({self.right.render()}, {self.left.render()})"
         return f"{self.left.render()} {self.sign} {self.right.render()}"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.left
-        yield self.right
-
 
 def have_order(left: Any, right: Any) -> bool:
     """Return True for two numbers or two texts."""
@@ -416,6 +379,3 @@ class Lacks(Expr):
         value = self.inner.render()
         value = f"_have({value})" if isinstance(self.inner, Var) and self.inner.name.endswith("_row") else value
         return f"_lacks(lambda: {base.render()}, lambda: {value})"
-
-    def children(self) -> Iterator[Expr]:
-        yield self.inner

@@ -64,9 +64,6 @@ class Text(Expr):
     def render(self) -> str:
         return "_text(" + ", ".join(repr(p) if isinstance(p, str) else p.render() for p in self.parts) + ")"
 
-    def children(self) -> Iterator[Expr]:
-        yield from (part for part in self.parts if isinstance(part, Expr))
-
 
 def show_value(value: Any) -> str:
     """Return a value as it stands inside a sentence."""
@@ -85,9 +82,6 @@ class Arithmetic(Expr):
 
     def render(self) -> str:
         return f"_compute({self.source.render()})"
-
-    def children(self) -> Iterator[Expr]:
-        yield self.source
 
 
 def compute_arithmetic(text: Any) -> float:
@@ -157,10 +151,6 @@ class First(Expr):
     def render(self) -> str:
         return f"_first({self.source.render()}, lambda {self.var}: {self.test.render()})"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.source
-        yield self.test
-
 
 @dataclass(frozen=True)
 class Preferred(Expr):
@@ -183,9 +173,6 @@ class Preferred(Expr):
         first, second = self.first.render(), self.second.render()
         return f"_prefer(lambda: {self.test.render()}, lambda: {first}, lambda: {second})"
 
-    def children(self) -> Iterator[Expr]:
-        yield from (self.test, self.first, self.second)
-
 
 @dataclass(frozen=True)
 class Both(Expr):
@@ -197,9 +184,6 @@ class Both(Expr):
 
     def render(self) -> str:
         return " and ".join(part.render() for part in self.parts) or "True"
-
-    def children(self) -> Iterator[Expr]:
-        yield from self.parts
 
 
 @dataclass(frozen=True)
@@ -251,9 +235,6 @@ class Query(Expr):
             f" and _holds(lambda one=one, other=other: {self.links.render()})]"
         )
 
-    def children(self) -> Iterator[Expr]:
-        yield from (one for one in (self.tests, self.body, self.last, self.links, self.body2) if one is not None)
-
 
 @dataclass(frozen=True)
 class Fresh(Expr):
@@ -294,12 +275,6 @@ class SetAt(Expr):
         value = "None" if self.value is None else f"lambda: {self.value.render()}"
         return f"_set({self.base.render()}, {self.key.render()}, {value})"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.base
-        yield self.key
-        if self.value is not None:
-            yield self.value
-
 
 @dataclass(frozen=True)
 class Unless(Expr):
@@ -320,10 +295,6 @@ class Unless(Expr):
     def render(self) -> str:
         return f"({self.argument.render()} is None or {self.test.render()})"
 
-    def children(self) -> Iterator[Expr]:
-        yield self.argument
-        yield self.test
-
 
 @dataclass(frozen=True)
 class DateShift(Expr):
@@ -341,9 +312,6 @@ class DateShift(Expr):
 
     def render(self) -> str:
         return f"_day({self.base.render()}, {self.days})"
-
-    def children(self) -> Iterator[Expr]:
-        yield self.base
 
 
 def holds(test: Expr, scope: Scope) -> bool:
