@@ -88,7 +88,7 @@ def generate_environment(
     ledger.run("blueprint", lambda: _write_blueprint(work, blueprint))
     ledger.run("code", lambda: _write_code(work, blueprint))
     tests = ledger.run("tests", lambda: run_tests(work, f"test_{blueprint.name}.py", log=work / "tests.txt"))
-    ledger.run("checker", lambda: _examine(work, blueprint, CheckPlan(seed=seed, seconds=check_seconds)))
+    ledger.run("checker", lambda: examine_code(work, blueprint.name, CheckPlan(seed=seed, seconds=check_seconds)))
     report = EnvironmentReport.model_validate_json((work / "check.json").read_bytes())
     return _settle_result(out, work, blueprint, report, tests, time.perf_counter() - started)
 
@@ -155,15 +155,20 @@ def _write_code(work: Path, blueprint: Blueprint) -> str:
     return f"{len(code.splitlines())} lines"
 
 
-def _examine(work: Path, blueprint: Blueprint, plan: CheckPlan) -> str:
-    source = open_source(EnvironmentSettings(python=str(work / f"{blueprint.name}.py")))
+def examine_code(work: Path, name: str, plan: CheckPlan) -> str:
+    """Examine the environment of a working folder, write the report to `check.json`, and return the score.
+
+    Raises:
+        RunError: There was no time for the first check.
+    """
+    source = open_source(EnvironmentSettings(python=str(work / f"{name}.py")))
     try:
         report = asyncio.run(check_environment(source, plan))
     finally:
         source.close()  # type: ignore[attr-defined]
     if report.score is None:
         raise RunError(
-            f"{blueprint.name}: the environment checker had no time for its first check, so nothing is decided: "
+            f"{name}: the environment checker had no time for its first check, so nothing is decided: "
             "repeat the command when the machine is less busy"
         )
     (work / "check.json").write_bytes(report.model_dump_json(indent=1).encode())

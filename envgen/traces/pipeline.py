@@ -8,12 +8,13 @@ from pathlib import Path
 
 import orjson
 
-from trajsmith.envcheck import CheckPlan, EnvironmentReport, check_environment
+from trajsmith.envcheck import CheckPlan, EnvironmentReport
 from trajsmith.envgen.generate.formatting import fix_and_format_code, run_tests
 from trajsmith.envgen.generate.identifiers import to_identifier
 from trajsmith.envgen.generate.pipeline import (
     CHECK_SECONDS,
     StageJournal,
+    examine_code,
     find_rejection_reasons,
     refuse_foreign_directory,
 )
@@ -23,8 +24,7 @@ from trajsmith.envgen.traces.infer import SURE, Clone, infer_clone
 from trajsmith.envgen.traces.reading import read_recording
 from trajsmith.envgen.traces.recordings import CallRecording, RecordedDialogue
 from trajsmith.envgen.traces.tables import collect_dialogue_rows
-from trajsmith.environments.sources import EnvironmentSettings, open_source
-from trajsmith.records import FrozenModel, InputError, JsonObject, RunError, canonical_json, hash_bytes
+from trajsmith.records import FrozenModel, InputError, JsonObject, canonical_json, hash_bytes
 
 FIDELITY = 0.8
 """Share of the recording's own calls that a clone must give for it to be accepted."""
@@ -146,7 +146,7 @@ def generate_clone(
     (work / "blueprint.json").write_bytes(report.model_dump_json(indent=1).encode())
     failed = write_failed_tasks(work, recording)
     tests = ledger.run("tests", lambda: run_tests(work, f"test_{name}.py", log=work / "tests.txt"))
-    ledger.run("checker", lambda: _examine(work, name, CheckPlan(seed=seed, seconds=check_seconds)))
+    ledger.run("checker", lambda: examine_code(work, name, CheckPlan(seed=seed, seconds=check_seconds)))
     check = EnvironmentReport.model_validate_json((work / "check.json").read_bytes())
     reasons = (*find_rejection_reasons(check, tests), *_find_fidelity_reasons(report))
     directory = (out / "rejected" / name) if reasons else out / name
@@ -268,21 +268,6 @@ def write_failed_tasks(work: Path, recording: CallRecording) -> int:
     ]
     (work / "failed_tasks.jsonl").write_bytes(b"".join(row + b"\n" for row in rows))
     return len(rows)
-
-
-def _examine(work: Path, name: str, plan: CheckPlan) -> str:
-    source = open_source(EnvironmentSettings(python=str(work / f"{name}.py")))
-    try:
-        report = asyncio.run(check_environment(source, plan))
-    finally:
-        source.close()  # type: ignore[attr-defined]
-    if report.score is None:
-        raise RunError(
-            f"{name}: the environment checker had no time for its first check, so nothing is decided: "
-            "repeat the command when the machine is less busy"
-        )
-    (work / "check.json").write_bytes(report.model_dump_json(indent=1).encode())
-    return f"{report.score:.2f}"
 
 
 def _find_fidelity_reasons(report: CloneReport) -> tuple[str, ...]:
