@@ -1,5 +1,18 @@
 """The part of a clone's file that is the same in all of them, as text: it travels with the file."""
 
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trajsmith.envgen.traces.operations import compute_arithmetic
+
+
+def _copy_code(function: Callable[..., Any], names: Mapping[str, str]) -> str:
+    """Return the code of a function, with other names."""
+    return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), inspect.getsource(function))
+
+
 HELPERS = '''
 class Row(RootModel[dict[str, Any]]):
     """Row of a table, as recordings show it."""
@@ -108,49 +121,9 @@ def _day(value: Any, days: int) -> str:
         return (date_type.fromisoformat(str(value)) + timedelta(days=days)).isoformat()
     except (ValueError, OverflowError) as error:
         raise Missing("date") from error
-
-
-def _compute(text: Any) -> float:
-    """The value of arithmetic: numbers, signs and brackets."""
-    tokens = re.findall(r"\\d+\\.?\\d*|\\.\\d+|[-+*/()]", text) if isinstance(text, str) and len(text) < 500 else []
-    if not tokens or "".join(tokens) != "".join(text.split()):
-        raise Missing("arithmetic")
-    values: list[float] = []
-    signs: list[str] = []
-    strength = {"+": 1, "-": 1, "*": 2, "/": 2}
-
-    def apply() -> None:
-        sign, right, left = signs.pop(), values.pop(), values.pop()
-        if sign == "/":
-            values.append(left / right)
-        else:
-            values.append({"+": left + right, "-": left - right, "*": left * right}[sign])
-
-    try:
-        before = "("
-        for token in tokens:
-            if token == "(":
-                signs.append(token)
-            elif token == ")":
-                while signs[-1] != "(":
-                    apply()
-                signs.pop()
-            elif token in strength:
-                if before == "(" and token in "+-":
-                    values.append(0.0)
-                while signs and signs[-1] != "(" and strength[signs[-1]] >= strength[token]:
-                    apply()
-                signs.append(token)
-            else:
-                values.append(float(token))
-            before = token[-1]
-        while signs:
-            apply()
-        (value,) = values
-    except (IndexError, KeyError, ValueError, ArithmeticError) as error:
-        raise Missing("arithmetic") from error
-    return round(value, 2)
 '''
+HELPERS += "\n\n" + _copy_code(compute_arithmetic, {"compute_arithmetic": "_compute", "Absent": "Missing"})
+
 
 METHODS = '''
     def _table(self, table: str) -> dict[str, Row]:
