@@ -97,8 +97,11 @@ def is_passing(summary: str) -> bool:
 
 
 def _build_test_environment() -> dict[str, str]:
-    """The environment variables that generated tests see: no keys; and they need no plugins, whose start is slow."""
+    """The environment variables that generated tests see: no keys; and they need no plugins, whose start is slow.
+
+    No bytecode is kept: Python takes it for code of the same second and size, such as that of a repair.
+    """
     variables = {
         name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME", "TMPDIR", "LANG") if name in os.environ
     }
-    return {**variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return {**variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}

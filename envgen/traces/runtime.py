@@ -10,7 +10,7 @@ from trajsmith.envgen.traces.operations import compute_arithmetic
 
 def _copy_code(function: Callable[..., Any], names: Mapping[str, str]) -> str:
     """Return the code of a function, with other names."""
-    return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), inspect.getsource(function))
+    return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), inspect.getsource(function))
 
 
 HELPERS = '''
