@@ -182,10 +182,12 @@ $(STAMPS)/train: $(STAMPS)/dev
 
 # Public MCP servers that no configuration describes; each pins its own SDK, so each has an environment of its own.
 MCP_SERVERS := mcp-server-sqlite==2025.4.25 mcp-server-time==2026.10.19 mcp-server-calculator==0.2.1 memo-mcp==0.1.0 finamatik-ops-mcp==0.1.1
+# The server of SQLite asks for any mcp, and cannot start with 2.
 .integrations/.mcp_servers: | $(UV)
 	for package in $(MCP_SERVERS); do \
 		folder=.integrations/mcp_servers/$${package%%==*} && $(PYTHON) -m venv $$folder && \
 		$(UV) pip install --quiet --python $$folder/bin/python $$package || exit 1; done
+	$(UV) pip install --quiet --python .integrations/mcp_servers/mcp-server-sqlite/bin/python "mcp<2"
 	npm install --silent --prefix .integrations/mcp_servers @modelcontextprotocol/server-everything
 	@touch $@
 
