@@ -61,6 +61,8 @@ class Refusals(FrozenModel):
     left_out_rule: tuple[str, ...] = Field(min_length=1)
     """As `left_out`, where the agent reads it and does not try."""
     left_out_reason_rule: tuple[str, ...] = Field(min_length=1)
+    left_out_reason_too: tuple[str, ...] = Field(min_length=1)
+    """As `left_out_reason`, after others that could not be done."""
     left_out_reasons: tuple[str, ...] = Field(min_length=1)
     """As `left_out_reason`, of `{count}` things that the reasons name."""
     offers: tuple[str, ...] = Field(min_length=1)

@@ -162,6 +162,8 @@ class BatchRequest(FrozenModel):
     """Other arguments, the same for every row: one of the values is drawn."""
     grow: bool = True
     """True if rows like those that are there may be added to the state, so that there are many."""
+    most: int = Field(default=12, ge=3)
+    """Rows that the list may have at most, where a rule bounds them."""
     apart: tuple[str, ...] = ()
     """Columns of the state with the day of a thing, and the number of its days where it has several: rows that are
     added are on days of their own."""

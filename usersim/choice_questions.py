@@ -53,7 +53,7 @@ class ChoiceWriter:
             return plain
         plural = entity.plural or pluralize(entity.noun)
         if len(rows) > LONGEST_CHOICE:
-            return get_language().agent.which_of_many.format(count=len(rows), plural=plural, which=plain)
+            return get_language().agent.which_of_many.format(plural=plural, which=plain)
         names = self._name_rows(parameter, rows, selector)
         stacked = len(names) >= LEAST_ITEMS and sum(map(len, names)) > LINE
         detailed = any("," in name for name in names)

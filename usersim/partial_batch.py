@@ -110,18 +110,20 @@ class PartialBatchAgent(VariantAgent):
             distinct = [text for text in drafts if any(is_value_mentioned(text, value) for value in called)]
             reasons.setdefault(because, []).extend([] if named else (distinct or drafts)[:1])
         refusals = load_refusals()
-        sentences = []
+        sentences: list[str] = []
         telling = [because for because, names in reasons.items() if not names]
         if len(telling) > 1:  # one sentence for all things that their reasons name
             reasons = {_join_reasons(telling): [], **{because: names for because, names in reasons.items() if names}}
         several = len(telling) > 1
-        for reason, names in reasons.items():
+        for reason, names in sorted(reasons.items(), key=lambda each: not each[1]):  # what its reason names comes last
             if self.twist.visible:
                 patterns = refusals.left_out_rule if names else refusals.left_out_reason_rule
             else:
                 patterns = refusals.left_out if names else refusals.left_out_reason
             if several and not names:
                 patterns = refusals.left_out_reasons
+            elif sentences and not names:
+                patterns = refusals.left_out_reason_too
             text = draw_pattern(patterns, self.rng, self.frames).replace("{count}", str(len(telling)))
             reason = ". ".join(
                 capitalize_first(part) if number else part for number, part in enumerate(reason.split("; "))

@@ -58,6 +58,7 @@ from trajsmith.usersim.variant_texts import (
     NEXT_PAGE,
     NO_IDEA,
     NOT_FROM_YOU,
+    cut_instruction,
     describe_place,
     rephrase_plainly,
 )
@@ -97,7 +98,7 @@ class VariantAgent(ScriptedAgent):
             return act
         text = act.message.content  # what it reads out is the entry, without the instruction in it
         for demand in self.twist.told:
-            text = text.replace(f". {demand}", "").replace(str(demand), "")
+            text = cut_instruction(text, str(demand))
         return act if text == act.message.content else act.with_text(text)
 
     async def _take_step(self, messages: list[Message]) -> AgentAct:

@@ -39,8 +39,26 @@ ALL_DONE = (
 )
 ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
 GO_THROUGH = {
-    "write": ("I'll go through them now.", "One moment, I'll do them all.", "", ""),
-    "read": ("I'll go through them one by one.", "One moment, I'll look at each of them.", "", ""),
+    "write": (
+        "I'll go through them now.",
+        "One moment, I'll do them all.",
+        "I'll take care of them now.",
+        "Just a moment while I do that.",
+        "",
+        "",
+        "",
+        "",
+    ),
+    "read": (
+        "I'll go through them one by one.",
+        "One moment, I'll look at each of them.",
+        "Let me look at each of them.",
+        "Just a moment while I check.",
+        "",
+        "",
+        "",
+        "",
+    ),
 }
 
 NEXT_PAGE = (
@@ -58,6 +76,11 @@ NOT_FROM_YOU = (
 )
 ENTRY, TEXT, SOMEWHERE = 'the entry for the {noun} "{name}"', 'the text "{name}"', "one of the entries"
 """Where such an instruction stands, by the words before it."""
+
+
+def cut_instruction(text: str, demand: str) -> str:
+    """Return what an agent tells of an entry without the instruction in it, and without the break before that."""
+    return re.sub(rf"(?:\. |\s+)?{re.escape(demand)}", "", text)
 
 
 def describe_place(results: Sequence[JsonValue], demand: str, wording: Wording) -> str:

@@ -197,7 +197,7 @@ _AGENT = AgentSentences(
     unclear="Ich kann leider nicht erkennen, was Sie meinen: {}.",
     undoes=("Das war nicht gewünscht, ich mache es zuerst rückgängig.", "Da habe ich mich geirrt und nehme es zurück."),
     which_value="Was genau meinen Sie ({})?",
-    which_of_many="Es sind {count} {plural}. {which}",
+    which_of_many="Es gibt mehrere {plural}. {which}",
     claims=(
         "Das ist erledigt.",
         "Alles erledigt, so wie Sie es wollten.",

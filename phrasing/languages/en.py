@@ -232,7 +232,7 @@ _AGENT = AgentSentences(
     unclear="I'm sorry, I cannot tell which one you mean: {}.",
     undoes=("That was not what you asked for, so I take it back first.", "I made a mistake there and undo it first."),
     which_value="Which one do you mean: what is the {}?",
-    which_of_many="There are {count} {plural}. {which}",
+    which_of_many="There are several {plural}. {which}",
     claims=(
         "That's done.",
         "All done, everything is as you wanted.",

@@ -67,6 +67,15 @@ _DATED = re.compile(
 
 NEAR = 183
 """Days within which a date needs no year: no other day of the same name is nearer."""
+JUST_PAST = 31
+"""Days within which a date of last year needs none, either; an older one sounds like the next day of that name."""
+
+
+def is_near_day(day: date, now: date) -> bool:
+    """Return True if people say a date without its year."""
+    today = date(now.year, now.month, now.day)
+    days = (day - today).days
+    return -(NEAR if day.year == today.year else JUST_PAST) < days < NEAR
 
 
 def _merge_sentence(sentence: str) -> str:
@@ -169,8 +178,7 @@ class EnglishGrammar:
                 day = datetime.strptime(match.group(0), "%d %B %Y").date()
             except ValueError:  # "33 July 2026", as a faulty agent may say it
                 return match.group(0)
-            near = abs((day - date(now.year, now.month, now.day)).days) < NEAR
-            return match.group(1) if near else match.group(0)
+            return match.group(1) if is_near_day(day, now) else match.group(0)
 
         return _YEAR.sub(shorten, text)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Literal
 
-from trajsmith.phrasing.languages.english_grammar import NEAR, EnglishGrammar, Noun
+from trajsmith.phrasing.languages.english_grammar import EnglishGrammar, Noun, is_near_day
 from trajsmith.phrasing.words import word_set
 
 MONTHS = (
@@ -117,15 +117,14 @@ class GermanGrammar(EnglishGrammar):
         return sentence
 
     def drop_near_years(self, text: str, now: date) -> str:
-        """Return a text in which dates within some ten months of now have no year."""
+        """Return a text in which dates within half a year of now have no year, as people say them."""
 
         def shorten(match: re.Match[str]) -> str:
             try:
                 day = date(int(match.group(3)), MONTHS.index(match.group(2)) + 1, int(match.group(1)))
             except ValueError:  # "33. Juli 2026", as a faulty agent may say it
                 return match.group(0)
-            near = abs((day - date(now.year, now.month, now.day)).days) < NEAR
-            return f"{match.group(1)}. {match.group(2)}" if near else match.group(0)
+            return f"{match.group(1)}. {match.group(2)}" if is_near_day(day, now) else match.group(0)
 
         return _YEAR.sub(shorten, text)
 

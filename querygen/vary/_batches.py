@@ -123,6 +123,7 @@ async def _enlarge(
         alike = bool(first.refused)
         accepted = {str(call.arguments[request.parameter]) for call in first.members}
         fitting = [row for row in fitting if str(row[request.parameter]) in accepted]
+    wanted = min(wanted, request.most - len(rows))
     table, own = _find_table(state, rows, fitting, request.parameter) if request.grow and fitting else ("", [])
     listed = [str(row[request.parameter]) for row in rows]
     table = table if set(state.get(table, ())) - set(listed) else ""

@@ -14,6 +14,9 @@ from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, Recor
 AGAIN = (
     "I just want to be sure.",
     "I'd just like to be sure.",
+    "I'd like to make sure.",
+    "Just to double-check.",
+    "Just checking.",
 )
 AGAIN_STEP = "again"
 """In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""

@@ -99,6 +99,9 @@ def test_a_year_is_left_out_only_where_no_other_such_day_is_nearer():
     """In January, "until 22 March" means the next one; a warranty that ended last March has its year."""
     text = "One ended on 22 March 2025, the other ends on 22 March 2026."
     assert drop_near_years(text, date(2026, 1, 11)) == "One ended on 22 March 2025, the other ends on 22 March."
+    text = "Under warranty until 7 December 2025, bought on 20 December 2024, repaired on 2 January 2026."
+    assert drop_near_years(text, date(2026, 1, 19)) == text.replace("2 January 2026", "2 January")
+    assert drop_near_years("paid on 30 December 2025", date(2026, 1, 19)) == "paid on 30 December"
 
 
 def test_a_thing_and_its_place_may_be_told_apart_in_one_sentence():

@@ -521,6 +521,19 @@ async def test_a_batch_can_be_about_a_list_that_the_task_does_not_read():
         assert calls[1].arguments == {"traveller_id": known.arguments["traveller_id"]}
 
 
+async def test_a_list_grows_to_no_more_rows_than_a_rule_allows():
+    """The help desk's policy: at most five tickets are open."""
+    shelf = await make_shelf("helpdesk")
+    book = shelf.wording.scenarios
+    notes = tuple(batch for batch in book.batches if batch.list == "list_tickets")
+    shelf.wording.scenarios = book.model_copy(update={"batches": notes})
+    sizes = [
+        sum(call.tool == "add_comment" for call in varied.task.turns[varied.task.twist.turn].gold_calls)
+        for _, _, varied in await make_some([shelf], "batch_request", 6)
+    ]
+    assert sizes and max(sizes) <= 5
+
+
 async def test_refused_members_of_a_batch_are_tried_once_left_out_and_told(shelves):
     """Mutants: stopped at the first refusal, tried twice, not tried, everything claimed, no reason, no name."""
     made = await some(shelves, "partial_batch")

@@ -58,7 +58,7 @@ def test_details_are_told_where_the_user_picks_by_them():
 
 
 def test_of_many_things_none_is_listed():
-    assert ask(FILES, pick(FILES[0])) == "There are 6 files. Which file do you mean?"
+    assert ask(FILES, pick(FILES[0])) == "There are several files. Which file do you mean?"
 
 
 def test_a_list_that_was_told_is_not_told_again():
