@@ -60,10 +60,12 @@ class NativeSource:
         return NativeSession(self.cls, self.cls.describe(), self._starts)
 
 
-def build_library_source(name: str, sizes: dict[str, int]) -> NativeSource:
-    """A bundled environment.
+def build_library_source(
+    name: str, sizes: dict[str, int], phrases: Path | None = None, scenarios: Path | None = None
+) -> NativeSource:
+    """A bundled environment, with words of its own if none are given.
 
     Raises:
         InputError: There is none of this name.
     """
-    return NativeSource(ENVIRONMENTS.get(name), sizes)
+    return NativeSource(ENVIRONMENTS.get(name), sizes, phrases, scenarios)

@@ -60,9 +60,9 @@ class _EnvironmentSettings(FrozenModel):
     state_files: tuple[SourcePath, ...] = ()
     """Initial states of a `python` environment, as JSON files, in place of those that its class makes."""
     phrases: SourcePath | None = None
-    """Phrasebook (YAML) of a sandboxed environment; without it, `phrases.yaml` beside a `python` file."""
+    """Phrasebook (YAML); without it, `phrases.yaml` beside a `python` file, or the one of a bundled environment."""
     scenarios: SourcePath | None = None
-    """Scenarios (YAML) of a sandboxed environment; without it, `scenarios.yaml` beside its `phrases.yaml`."""
+    """Scenarios (YAML); without it, `scenarios.yaml` beside the `phrases.yaml`."""
 
     @field_validator("library", "python")
     @classmethod
@@ -164,7 +164,7 @@ def open_source(settings: EnvironmentSettings) -> EnvironmentSource:
         InputError: Something named there does not exist, or cannot be read.
     """
     if settings.library is not None:
-        return build_library_source(settings.library, get_sizes(settings))
+        return build_library_source(settings.library, get_sizes(settings), settings.phrases, settings.scenarios)
     if settings.python is not None:
         return _open_python(settings, settings.python)
     if settings.linked is not None:

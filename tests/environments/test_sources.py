@@ -164,6 +164,17 @@ def test_the_library_is_a_source_like_any_other() -> None:
     assert source.phrasebook.tools
 
 
+def test_words_beside_a_bundled_environment_take_the_place_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "words.yaml").write_text("parameters: {status: {values: {pending: [still waiting]}}}\n", "utf-8")
+    (tmp_path / "stories.yaml").write_text("scenarios: []\n", "utf-8")
+    words = {"phrases": tmp_path / "words.yaml", "scenarios": tmp_path / "stories.yaml"}
+    source = open_source(EnvironmentSettings.model_validate({"library": "retail", **words}))
+    assert not source.phrasebook.tools and list(source.phrasebook.parameters) == ["status"]
+    assert not source.scenarios.scenarios
+    source = open_source(EnvironmentSettings.model_validate({"library": "retail", "scenarios": words["scenarios"]}))
+    assert source.phrasebook.tools and not source.scenarios.scenarios
+
+
 def test_what_a_worker_imports_brings_no_network_and_no_database() -> None:
     """Whatever a sandboxed worker has imported before it is locked, foreign code can use."""
     heavy = "{'asyncio', 'ssl', 'sqlite3', 'http'}"
