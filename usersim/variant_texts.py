@@ -36,14 +36,25 @@ ALL_DONE = (
     "Done, every one of them:",
     "I've gone through all of them:",
     "All of them are done:",
+    "Everything on the list is done:",
+    "That's the whole list done:",
 )
-ALL_READ = ("Here they all are:", "I've looked at all of them:", "This is what I see for each of them:")
+ALL_READ = (
+    "Here they all are:",
+    "I've looked at all of them:",
+    "This is what I see for each of them:",
+    "One by one:",
+    "I've been through them all:",
+    "Here's what each of them says:",
+)
 GO_THROUGH = {
     "write": (
         "I'll go through them now.",
         "One moment, I'll do them all.",
         "I'll take care of them now.",
         "Just a moment while I do that.",
+        "Right, I'll work through the list.",
+        "This takes a moment, as I'll do each in turn.",
         "",
         "",
         "",
@@ -54,6 +65,7 @@ GO_THROUGH = {
         "One moment, I'll look at each of them.",
         "Let me look at each of them.",
         "Just a moment while I check.",
+        "I'll check them in turn.",
         "",
         "",
         "",

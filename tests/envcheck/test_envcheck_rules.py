@@ -24,8 +24,10 @@ from corner_shop import (
 from examining import calls, found, report_on
 
 from trajsmith.envcheck import CheckPlan
+from trajsmith.envcheck.case_runner import extract_refusal
 from trajsmith.envcheck.checks.stated_limits import _rules
 from trajsmith.envcheck.exploration import ExplorationEffort
+from trajsmith.environments import ToolResult
 from trajsmith.records import EnvironmentFault, JsonObject
 
 OPEN_DAYS = 6
@@ -110,9 +112,12 @@ async def test_what_is_over_in_initial_states_may_be_corrected(day: str, expecte
     assert [one.tool for one in await found(shop, "past_days")] == expected
 
 
-@pytest.mark.parametrize(("relation", "limits"), [("pipelines", []), ("pipeline_runs", [4])])
+@pytest.mark.parametrize(
+    ("relation", "limits"), [("pipelines", []), ("pipeline_runs", [4]), ("job_runs", []), ("runs", [])]
+)
 def test_a_limit_is_of_what_it_names_whole(relation: str, limits: list[int]) -> None:
-    views = [SimpleNamespace(relations={"pipelines": {}, "pipeline_runs": {}, "projects": {}})]
+    names = ("pipelines", "pipeline_runs", "job_runs", "runs", "projects")
+    views = [SimpleNamespace(relations={name: {} for name in names})]
     session: Any = SimpleNamespace(
         data=SimpleNamespace(views=views, references=()), explored=SimpleNamespace(by_tool={"create": []}),
         spec=SimpleNamespace(policy="A project has at most 4 pipeline runs."),
@@ -223,3 +228,17 @@ async def test_a_parameter_that_makes_no_difference_is_noted(ignores: bool) -> N
     plan = CheckPlan(effort=ExplorationEffort(first=50, enough=40, walks=0), seeds=8, starts=3)
     report = await report_on(Shop(tools={**TOOLS, "name_product": tool}), "inert", plan=plan)
     assert [(one.tool, one.severity) for one in report.findings] == ([("name_product", "note")] if ignores else [])
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"status": "failed", "message": "no such run"}, "no such run"),
+        ({"status": "error"}, ""),
+        ({"success": False, "id": "r1", "name": "Nightly", "message": "locked", "at": "now"}, "locked"),
+        ({"run_id": "r1", "run_name": "Nightly", "tester": "Ann", "host": "ci", "status": "failed"}, None),
+        ({"run_id": "r1", "status": "passed"}, None),
+    ],
+)
+def test_a_record_whose_status_is_failed_is_no_refusal(content: JsonObject, reason: str | None) -> None:
+    assert extract_refusal(ToolResult(content)) == reason

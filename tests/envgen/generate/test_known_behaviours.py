@@ -100,6 +100,18 @@ def test_only_some_roles_may_delete_people(tmp_path):
     assert any("Only an admin" in rule and "a user" in rule for rule in render_rules(blueprint))
 
 
+def test_who_is_signed_in_stays_while_a_test_empties_what_is_deleted(tmp_path):
+    """A team with a trash, whose people have roles: the tests once cleared all people, and the tool broke."""
+    raw = [*crud("user", "team"), *tools("restore_team", "list_teams", "list_users", "suspend_user")]
+    blueprint = read(raw, "acme/people")
+    assert blueprint.signed_in is not None
+    load(blueprint, tmp_path)
+    code = render_test_code(blueprint, f"{blueprint.name}.py")
+    assert "one.team_id = elsewhere.team_id" in code and "users.clear()" not in code
+    (tmp_path / "test_it.py").write_text(code)
+    assert is_passing(run_tests(tmp_path, "test_it.py"))
+
+
 def find_owned():
     """Return a service in which only owners change records; half of the tables with an owner have the rule."""
     for number in range(20):
