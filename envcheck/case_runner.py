@@ -13,7 +13,8 @@ from trajsmith.grounding import Rewindable, make_rewindable
 from trajsmith.records import EnvironmentFault, EnvironmentSpec, InputError, JsonObject
 
 _REASONS = ("error", "message", "reason", "detail", "details", "error_message")
-
+_KEYS_OF_ERROR = 4
+"""Keys that an answer about an error has at most; a record with more may have a status of that name."""
 
 TIMED = 12
 """Calls of each tool that are timed."""
@@ -67,7 +68,8 @@ def extract_refusal(result: ToolResult) -> str | None:
     inner = content.get("result") if set(content) == {"result"} else content
     if not isinstance(inner, dict):
         return None
-    failed = inner.get("success") is False or inner.get("ok") is False or inner.get("status") in ("error", "failed")
+    by_status = inner.get("status") in ("error", "failed") and len(inner) <= _KEYS_OF_ERROR
+    failed = inner.get("success") is False or inner.get("ok") is False or by_status
     error_value = inner.get("error")
     if failed or (error_value and len(inner) <= 3 and isinstance(error_value, str | dict)):
         return next((str(inner[name]) for name in _REASONS if inner.get(name)), "")

@@ -148,14 +148,16 @@ def _created_relation(seen: Observation | StepResult) -> str:
 def _rules(check_session: CheckSession, tool: ToolSpec, relation: str) -> Iterator[StatedRule]:
     """Limits on the number of rows of a relation, in all texts that speak of it."""
     noun = singularize(split_name(relation.rsplit(".", 1)[-1])[-1]) if split_name(relation) else ""
-    longer = _list_longer_names(check_session, relation)
+    own, others = _list_names(check_session, relation)
     reasons = [seen.outcome.refusal or "" for seen in check_session.explored.by_tool[tool.name]]
     for text in dict.fromkeys(
         [*_SENTENCE.split(check_session.spec.policy), *_SENTENCE.split(tool.description), *reasons]
     ):
         for limit in find_upper_limits(text):
             whole = float(limit.number).is_integer() and 1 <= limit.number <= MOST
-            if any(" ".join(limit.rest).startswith(name) for name in longer):
+            counted = f"{' '.join(limit.rest)} "
+            meant = max((name for name in (own, *others) if counted.startswith(f"{name} ")), key=len, default=own)
+            if meant != own:
                 continue
             if whole and limit.side == "upper" and noun and noun in limit.rest[:3]:
                 owner = _owner(check_session, tool, relation, text)
@@ -163,12 +165,13 @@ def _rules(check_session: CheckSession, tool: ToolSpec, relation: str) -> Iterat
                     yield StatedRule(int(limit.number), relation, owner, " ".join(text.split())[:120])
 
 
-def _list_longer_names(check_session: CheckSession, relation: str) -> list[str]:
-    """Return the names of relations that begin with this one's: "pipeline run" beside "pipeline"."""
-    own = " ".join(map(singularize, split_name(relation.rsplit(".", 1)[-1])))
-    relations = {name for view in check_session.data.views for name in view.relations}
-    others = [" ".join(map(singularize, split_name(name.rsplit(".", 1)[-1]))) for name in sorted(relations)]
-    return [name for name in others if name.startswith(f"{own} ")]
+def _list_names(check_session: CheckSession, relation: str) -> tuple[str, list[str]]:
+    """Return how texts call rows of a relation, and those of the others: "pipeline", "pipeline run" beside it."""
+    relations = {name for view in check_session.data.views for name in view.relations} - {relation}
+    own, *others = (
+        " ".join(map(singularize, split_name(name.rsplit(".", 1)[-1]))) for name in (relation, *sorted(relations))
+    )
+    return own, others
 
 
 def _owner(check_session: CheckSession, tool: ToolSpec, relation: str, text: str) -> str | None:

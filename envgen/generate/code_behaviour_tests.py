@@ -55,11 +55,7 @@ def _render_bin_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: En
     place, record = name_bin(entity), render_first(blueprint, operation, entity)
     free = render_own(operation, entity) + _render_state(operation, entity)
     if operation.action == "discard":
-        lonely = "".join(
-            f"\n    play.state.{other.table}.clear()"
-            for other in {one.table: one for one, _ in blueprint.referrers(entity.table)}.values()
-            if other.table != entity.table
-        )
+        lonely = _render_lonely(blueprint, entity)
         yield f"""def test_{name}_keeps_the_record_in_the_{place}(play: Any) -> None:
     record = {record}{free}{lonely}
     result = play.call("{name}", {{"{key}": record.{key}}})
@@ -99,6 +95,23 @@ def _render_bin_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: En
     binned = play.call("{name}", {{{needs}"limit": 100, "{entity.bin}": True}}).content["result"]
     assert record.{key} in [one["{key}"] for one in binned]
 """
+
+
+def _render_lonely(blueprint: Blueprint, entity: Entity) -> str:
+    """Return statements after which nothing belongs to `record`; who is signed in stays, and belongs to another one."""
+    signed = "" if blueprint.signed_in is None else blueprint.signed_in.table
+    lines = {}
+    for other, column in blueprint.referrers(entity.table):
+        if other.table == entity.table:
+            continue
+        lines[other.table] = f"\n    play.state.{other.table}.clear()"
+        if other.table == signed and column.references == entity.table:
+            elsewhere = f"next(one for one in play.state.{entity.table}.values() if one is not record)"
+            lines[other.table] = (
+                f"\n    elsewhere = {elsewhere}"
+                f"\n    for one in play.state.{signed}.values():\n        one.{column.name} = elsewhere.{entity.key}"
+            )
+    return "".join(lines.values())
 
 
 def _render_state(operation: ToolBlueprint, entity: Entity) -> str:
