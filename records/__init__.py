@@ -89,11 +89,32 @@ if TYPE_CHECKING:
     from trajsmith.records.message import FunctionCall, Message, ToolCall
     from trajsmith.records.paths import HUB, SourcePath, SourceReference
     from trajsmith.records.record import FrozenModel, Record, check_order, format_first_error, read_stored
+    from trajsmith.records.record_compression import (
+        CompressedOutput,
+        compress_records,
+        open_output,
+        restore_records,
+    )
+    from trajsmith.records.record_files import (
+        RecordSource,
+        build_compressed_path,
+        find_form,
+        has_records,
+        open_records,
+        remove_records,
+    )
+    from trajsmith.records.record_lookup import RecordLookup
     from trajsmith.records.registry import PluginSource, Registry, list_program_plugins
     from trajsmith.records.rubric import Criterion, CriterionOutcome, LeftOut, Topic
     from trajsmith.records.secrets import find_secret, known_secrets, redact_key_shapes, redact_secrets
     from trajsmith.records.solution import ProgramSolution, TaskSource
-    from trajsmith.records.storage import ensure_writable, open_whole_file, storage_boundary, write_whole_file
+    from trajsmith.records.storage import (
+        SAME_COMMAND,
+        ensure_writable,
+        open_whole_file,
+        storage_boundary,
+        write_whole_file,
+    )
     from trajsmith.records.summary import FaultSummary, JudgeSummary, StageSummary, Summary, UsageSummary
     from trajsmith.records.task import (
         MAX_FACTS,
@@ -165,11 +186,14 @@ _NAMES = {
     "message": "FunctionCall Message ToolCall",
     "paths": "HUB SourcePath SourceReference",
     "record": "FrozenModel Record check_order format_first_error read_stored",
+    "record_compression": "CompressedOutput compress_records open_output restore_records",
+    "record_files": "RecordSource build_compressed_path find_form has_records open_records remove_records",
+    "record_lookup": "RecordLookup",
     "registry": "PluginSource Registry list_program_plugins",
     "secrets": "find_secret known_secrets redact_key_shapes redact_secrets",
     "rubric": "Criterion CriterionOutcome LeftOut Topic",
     "solution": "ProgramSolution TaskSource",
-    "storage": "ensure_writable open_whole_file storage_boundary write_whole_file",
+    "storage": "SAME_COMMAND ensure_writable open_whole_file storage_boundary write_whole_file",
     "summary": "FaultSummary JudgeSummary StageSummary Summary UsageSummary",
     "task": "MAX_FACTS Persona Perturbation RefusedMember Task TaskHeader ToolSearch Turn list_answer_facts",
     "template_sandbox": "RENDER_ERRORS build_page_policy template_environment",
@@ -196,6 +220,7 @@ __all__ = [
     "LONGEST_NAME",
     "MAX_FACTS",
     "RENDER_ERRORS",
+    "SAME_COMMAND",
     "SEARCH_TOOLS",
     "TOOL_SEARCH",
     "TWO_LEVEL",
@@ -211,6 +236,7 @@ __all__ = [
     "CheckOutcome",
     "CodeCheck",
     "Composite",
+    "CompressedOutput",
     "ConfirmationRule",
     "Constant",
     "Criterion",
@@ -253,6 +279,8 @@ __all__ = [
     "PrunedCall",
     "Record",
     "RecordDropped",
+    "RecordLookup",
+    "RecordSource",
     "RefusedMember",
     "Registry",
     "RepairOrigin",
@@ -293,11 +321,13 @@ __all__ = [
     "UserFact",
     "Verdict",
     "WriterLock",
+    "build_compressed_path",
     "build_page_policy",
     "canonical_json",
     "check_confirmation_rule",
     "check_order",
     "compose_yaml",
+    "compress_records",
     "compute_entry_weight",
     "compute_part_digest",
     "compute_parts_digest",
@@ -311,9 +341,11 @@ __all__ = [
     "environment_boundary",
     "escape_controls",
     "find_chat_token",
+    "find_form",
     "find_secret",
     "format_error_line",
     "format_first_error",
+    "has_records",
     "hash_bytes",
     "install_command",
     "is_too_deep",
@@ -321,6 +353,8 @@ __all__ = [
     "list_answer_facts",
     "list_program_plugins",
     "open_no_follow",
+    "open_output",
+    "open_records",
     "open_whole_file",
     "quote_lines",
     "raise_gc_threshold",
@@ -335,7 +369,9 @@ __all__ = [
     "reduce_gc_frequency",
     "refuse_link",
     "refuse_links",
+    "remove_records",
     "render_tools",
+    "restore_records",
     "shorten_name",
     "storage_boundary",
     "suggest_names",

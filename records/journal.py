@@ -20,6 +20,7 @@ from trajsmith.records.canonical import content_hash
 from trajsmith.records.errors import InputError, RunError
 from trajsmith.records.links import open_no_follow, refuse_link
 from trajsmith.records.record import Record, format_first_error
+from trajsmith.records.record_files import has_records, open_records
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary, storage_error
 from trajsmith.records.writer_lock import WriterLock
 
@@ -42,12 +43,12 @@ class JournalLine(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[JournalLine]:
-    """Stream the whole lines of a file, without a torn last one; none if there is no file."""
-    if not path.is_file():
+    """Stream the whole lines of a file in either form, without a torn last one; none if there is no file."""
+    if not has_records(path):
         return
     end = 0
-    with path.open("rb") as handle:
-        for number, line in enumerate(handle, start=1):
+    with open_records(path) as source:
+        for number, line in enumerate(source.iter_lines(), start=1):
             if not line.endswith(b"\n"):
                 return
             end += len(line)
@@ -55,23 +56,20 @@ def read_lines(path: Path) -> Iterator[JournalLine]:
 
 
 def read_records(path: Path, model: type[AnyRecord], skip: int = 0) -> Iterator[AnyRecord]:
-    """Stream the records of a JSON Lines file, leaving out the first `skip` without parsing them.
+    """Stream the records of a JSON Lines file in either form, leaving out the first `skip` without parsing them.
 
     Raises:
         InputError: The file is missing, or a line is no record of this kind; the text names file and line.
     """
-    try:
-        handle = path.open("rb")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    with handle:
-        for number, line in enumerate(handle, start=1):
+    with open_records(path) as source:
+        for number, line in enumerate(source.iter_lines(), start=1):
             if line.isspace():
                 continue
             if skip:
                 skip -= 1
                 continue
-            yield model.from_line(line, f"{path}:{number}" + ("" if line.endswith(b"\n") else " (last line, torn?)"))
+            torn = "" if line.endswith(b"\n") else " (last line, torn?)"
+            yield model.from_line(line, f"{source.path}:{number}{torn}")
 
 
 def read_whole_records(path: Path, model: type[AnyRecord]) -> Iterator[AnyRecord]:
@@ -99,11 +97,11 @@ def read_entries(path: Path, model: type[Entry]) -> Iterator[Entry]:
 
 
 def count_records(path: Path) -> int:
-    """Return the number of records in a JSON Lines file; 0 if there is no file."""
-    if not path.is_file():
+    """Return the number of records in a JSON Lines file in either form; 0 if there is no file."""
+    if not has_records(path):
         return 0
-    with path.open("rb") as handle:
-        return sum(not line.isspace() for line in handle)
+    with open_records(path) as source:
+        return source.count()
 
 
 class AppendFile:

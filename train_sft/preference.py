@@ -8,7 +8,7 @@ from typing import Any
 
 from trajsmith.export.loss_mask import MaskedRow, MaskPreview, read_tools
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
-from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, render_tools
+from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, has_records, render_tools
 from trajsmith.train_sft.checkpoint import (
     open_training_model,
     open_training_tokenizer,
@@ -57,7 +57,7 @@ def read_pairs(folder: Path, split: str = "train") -> list[JsonObject]:
     Raises:
         InputError: There are none, or the folder has another format.
     """
-    place = folder / "exports" / "dpo" if (folder / "verdicts.jsonl").is_file() else folder
+    place = folder / "exports" / "dpo" if has_records(folder / "verdicts.jsonl") else folder
     if not place.is_dir():
         raise InputError(f"no pairs at {place}: run `trajsmith export {folder} --format dpo`")
     return load_split(place, split, ("prompt", "chosen", "rejected", "tools"), "trajsmith dpo", "dpo")

@@ -10,7 +10,7 @@ import orjson
 
 from trajsmith.export.loss_mask import MaskedRow, MaskPreview
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
-from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle
+from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, has_records
 from trajsmith.train_sft.checkpoint import (
     find_newest_checkpoint,
     open_training_model,
@@ -83,7 +83,7 @@ def read_rows(folder: Path, split: str = "train") -> list[JsonObject]:
     Raises:
         InputError: There is no dataset, or it has another shape.
     """
-    place = folder / "dataset" if (folder / "verdicts.jsonl").is_file() else folder
+    place = folder / "dataset" if has_records(folder / "verdicts.jsonl") else folder
     if not place.is_dir():
         raise InputError(f"no dataset at {place}: run `trajsmith run` or `trajsmith export` first")
     return load_split(place, split, ("messages", "tools"), "trajsmith sft", "trl")

@@ -48,7 +48,8 @@ Overrides = Mapping[str, Any] | Sequence[str]
 class RecordFile(Generic[AnyRecord]):
     """The records of one file of a run: has a length, and every iteration reads the file anew, line by line."""
 
-    def __init__(self, path: Path, model: type[AnyRecord]) -> None:
+    def __init__(self, directory: RunDirectory, path: Path, model: type[AnyRecord]) -> None:
+        self.directory = directory
         self.path = path
         self.model = model
 
@@ -57,6 +58,18 @@ class RecordFile(Generic[AnyRecord]):
 
     def __iter__(self) -> Iterator[AnyRecord]:
         return read_records(self.path, self.model)
+
+    def find(self, name: str) -> AnyRecord:
+        """Return the record with an id; in a large file in milliseconds, after the first time.
+
+        Raises:
+            InputError: There is none.
+        """
+        with self.directory.open_lookup(self.path.name) as lookup:
+            record = lookup.find(name, self.model)
+        if record is None:
+            raise InputError(f"no record {name} in {self.path}")
+        return record
 
 
 class Run:
@@ -103,17 +116,17 @@ class Run:
     @property
     def tasks(self) -> RecordFile[Task]:
         """Tasks that are played, variants among them."""
-        return RecordFile(find_written_tasks(self.directory), Task)
+        return RecordFile(self.directory, find_written_tasks(self.directory), Task)
 
     @property
     def trajectories(self) -> RecordFile[Trajectory]:
         """Trajectories, in the order of their tasks."""
-        return RecordFile(self.directory.file(TRAJECTORIES), Trajectory)
+        return RecordFile(self.directory, self.directory.file(TRAJECTORIES), Trajectory)
 
     @property
     def verdicts(self) -> RecordFile[Verdict]:
         """Verdicts, in the order of the trajectories."""
-        return RecordFile(self.directory.file(VERDICTS), Verdict)
+        return RecordFile(self.directory, self.directory.file(VERDICTS), Verdict)
 
     @property
     def judged(self) -> Iterator[JudgedTrajectory]:

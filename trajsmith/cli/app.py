@@ -30,6 +30,7 @@ from trajsmith.cli import (
     plugins,
     prompts,
     push,
+    records,
     repair,
     scaffold,
     task,
@@ -70,6 +71,8 @@ app.command(name="filter")(filter_run.filter_run)
 app.command()(merge.merge)
 app.command()(repair.repair)
 app.command()(plan.plan)
+app.command()(records.compress)
+app.command()(records.show)
 app.command(name="audit")(audit.audit_dialogues_or_suites)
 app.command()(push.card)
 app.command()(push.push)

@@ -69,7 +69,7 @@ def check(
     Exit code 0 if every score reaches --threshold. 1 if one does not, if --budget was over before any check was made
     (there is no score then: raise it), or if the finding of --replay does not show any more. 2 for wrong input.
     """
-    from trajsmith.api.environments import check_environment
+    from trajsmith import check_environment
     from trajsmith.envcheck import CheckPlan
 
     sources = _sources(target, sandbox)

@@ -29,8 +29,7 @@ def filter_run(
 
     trajsmith filter runs/quickstart --min composite=0.8 --verdict completed --out data/best
     """
-    from trajsmith.api.datasets import export_dataset, filter_trajectories
-    from trajsmith.api.runs import load_run
+    from trajsmith import export_dataset, filter_trajectories, load_run
     from trajsmith.pipeline.progress import open_progress
 
     run = load_run(directory)

@@ -56,7 +56,7 @@ def import_files(
 
         trajsmith import simulations.json --run runs/airline --config airline.yaml
     """
-    from trajsmith.api.imports import import_dialogues
+    from trajsmith import import_dialogues
     from trajsmith.pipeline.progress import open_progress
 
     rule = [f"verify.imported.without_gold={without_gold}"] if without_gold else []

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from trajsmith.cli.console import out, print_line
-from trajsmith.records import InputError
+from trajsmith.records import InputError, has_records
 
 SESSIONS = 200
 """Most sessions of `--traces`, if the command does not say."""
@@ -124,7 +124,7 @@ def find_pushed_folder(source: Path, format_name: str) -> Path:
     Raises:
         InputError: It is not there.
     """
-    is_run = (source / "verdicts.jsonl").is_file()
+    is_run = has_records(source / "verdicts.jsonl")
     if format_name and not is_run:
         raise InputError(f"--format names an export of a run, and {source} is no run")
     folder = source / (f"exports/{format_name}" if format_name else "dataset") if is_run else source

@@ -8,7 +8,7 @@ from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
-from trajsmith.records import EnvironmentFault, InputError, Task, count_records, derive_seed, read_records
+from trajsmith.records import EnvironmentFault, InputError, Task, count_records, derive_seed, has_records, read_records
 from trajsmith.verify import AuditSettings, audit_task
 from trajsmith.verify.check_audit import CheckTestResult
 from trajsmith.verify.check_panel import CheckPanel
@@ -75,7 +75,7 @@ async def audit_run(
         InputError: The run has no tasks.
     """
     path = find_written_tasks(run)
-    if not path.is_file() or not count_records(path):
+    if not has_records(path) or not count_records(path):
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith tasks {run.path}`")
     context = await RunContext.reopen(load_config(run.config_path), run)
     audits = {name: AuditCounts() for name in sorted(context.places)}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationInfo, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 
 from trajsmith.environments.adapters.mcp.client_files import read_client_file
@@ -20,7 +20,7 @@ from trajsmith.pipeline.shard_range import ShardText
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
 from trajsmith.querygen import ProgramSettings, StateFirstSettings, WriteSettings
 from trajsmith.querygen.vary import VARIANTS, VarySettings
-from trajsmith.records import FrozenModel, InputError, PlainName, Registry, Seed, SourcePath
+from trajsmith.records import FrozenModel, InputError, PlainName, Registry, Seed, SourcePath, has_records
 from trajsmith.toolgraph import SAMPLERS, GraphSettings, SampleSettings, SamplingPlan
 from trajsmith.usersim import PlaySettings
 from trajsmith.verify import JudgeSettings, VerifySettings
@@ -58,6 +58,9 @@ class EngineSettings(FrozenModel):
     enough records to make up for starting them. Records do not depend on it. Stages in which models speak wait more
     than they compute and stay in one process."""
     ray: RaySettings = RaySettings()
+    compress_above_mb: NonNegativeInt | None = 256
+    """Size in MiB above which the record file of a stage is compressed when the stage is done; 0 compresses every one,
+    null none. Commands read either form; `trajsmith compress` changes it."""
 
 
 class ExportSettings(FrozenModel):
@@ -311,7 +314,7 @@ def check_files(config: RunConfig) -> None:
                 f"plan.environments: {path}: there is no such file: name the Python file that env gen made"
             )
     for path in config.plan.avoid if config.plan else ():
-        if not path.is_file():
+        if not has_records(path):
             raise InputError(f"plan.avoid: {path}: there is no such file: name tasks.jsonl of the evaluation")
 
 

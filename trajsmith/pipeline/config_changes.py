@@ -25,7 +25,7 @@ from trajsmith.pipeline.stages import ORDER
 from trajsmith.pipeline.top_up_rounds import ROUNDS
 from trajsmith.pipeline.trace_import import load_imported_files
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import InputError, JsonObject, storage_boundary
+from trajsmith.records import InputError, JsonObject, has_records, remove_records, storage_boundary
 
 OUTPUTS = {
     "sample": CHAINS,
@@ -106,7 +106,7 @@ def plan_change(run: RunDirectory, overrides: Sequence[str]) -> ConfigChange:
                 f"{run.path} holds repairs of plays whose tasks were copied: settings of {stale[0]} cannot change here"
             )
         stale = REPAIR_ORDER
-    finished = tuple(stage for stage in stale if any(run.file(name).is_file() for name in _outputs(stage)))
+    finished = tuple(stage for stage in stale if any(has_records(run.file(name)) for name in _outputs(stage)))
     return ConfigChange(after, finished)
 
 
@@ -165,7 +165,7 @@ def delete_outputs(run: RunDirectory, stages: Sequence[str]) -> None:
     for stage in reversed(stages):
         with storage_boundary(run.path):
             for name in _outputs(stage):
-                run.file(name).unlink(missing_ok=True)
+                remove_records(run.file(name))
 
 
 def _outputs(stage: str) -> tuple[str, ...]:

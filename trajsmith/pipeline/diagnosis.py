@@ -29,7 +29,15 @@ from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.yaml_settings import dump_yaml
-from trajsmith.records import FrozenModel, InputError, content_hash, ensure_writable, read_entries, write_whole_file
+from trajsmith.records import (
+    FrozenModel,
+    InputError,
+    content_hash,
+    ensure_writable,
+    has_records,
+    read_entries,
+    write_whole_file,
+)
 
 DIAGNOSIS, PAGE, PLAN = "diagnosis.json", "diagnosis.html", "plan.yaml"
 UNSCORED = ("environment_error", "undecided", "user_error")
@@ -45,7 +53,7 @@ def load_observations(folder: Path) -> list[EpisodeObservation]:
         observations = list(read_entries(folder / OBSERVATIONS, EpisodeObservation))
     elif is_evaluation(folder):
         observations = [observe_episode(played) for played in read_transcripts(folder)]
-    elif (folder / VERDICTS).is_file():
+    elif has_records(folder / VERDICTS):
         observations = [observe_episode(played) for played in _read_run(folder)]
     else:
         raise InputError(

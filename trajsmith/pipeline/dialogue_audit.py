@@ -11,7 +11,7 @@ from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import join_verdicts
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.stored_specs import load_stored_specs
-from trajsmith.records import EnvironmentSpec, InputError, JsonObject, count_records, read_stored
+from trajsmith.records import EnvironmentSpec, InputError, JsonObject, count_records, has_records, read_stored
 from trajsmith.verify.dialogue_audit import FAULT_KINDS, AuditContext, DialogueFault, find_dialogue_faults
 
 EXAMPLES = 5
@@ -74,7 +74,7 @@ def audit_dialogues(run: RunDirectory, everything: bool, progress: RunProgress) 
     Raises:
         InputError: The run has no dialogues to audit.
     """
-    if not run.file(VERDICTS).is_file():
+    if not has_records(run.file(VERDICTS)):
         raise InputError(f"{run.path}: no dialogue is verified yet: trajsmith resume {run.path}")
     unselected = {} if everything else load_unselected(run)
     environments = _load_environments(run)

@@ -15,7 +15,7 @@ from trajsmith.pipeline.dataset_selection import contaminated_tasks
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import RunDirectory, find_written_tasks
 from trajsmith.pipeline.stored_specs import load_stored_specs
-from trajsmith.records import InputError, Task, read_records
+from trajsmith.records import InputError, Task, has_records, read_records
 from trajsmith.train_grpo import GrpoConfig
 from trajsmith.usersim import UserFactory, build_user_factory
 from trajsmith.verify.decontaminate import Decontaminator
@@ -28,7 +28,7 @@ def split_tasks(run: RunDirectory, split: Split | Literal["all"], limit: int | N
         InputError: The run has no tasks, or a file of `decontaminate` cannot be read.
     """
     path = find_written_tasks(run)
-    if not path.is_file():
+    if not has_records(path):
         raise InputError(f"{run.path} has no tasks yet: run `trajsmith resume {run.path}`")
     config, seen = load_config(run.config_path), dict[str, int]()
     settings, foreign = config.export.split, build_contamination_test(run, config)

@@ -1,8 +1,7 @@
 """Exports one chunk of a run: rows into files, counts for the summary and the report. In any process."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -23,10 +22,12 @@ from trajsmith.pipeline.stored_specs import load_stored_specs
 from trajsmith.records import (
     InputError,
     Record,
+    RecordSource,
     RunError,
     TaskHeader,
     Trajectory,
     Verdict,
+    open_records,
     raise_gc_threshold,
     read_view,
     storage_boundary,
@@ -156,7 +157,8 @@ def read_judged(run: RunDirectory, places: Iterable[JudgedPlace], views: bool = 
         RunError: Records do not belong together.
     """
     paths = find_written_tasks(run), run.file(TRAJECTORIES), run.file(VERDICTS)
-    with _open_all(paths) as (tasks, trajectories, verdicts):
+    with ExitStack() as stack:
+        tasks, trajectories, verdicts = (_open(path, stack) for path in paths)
         task: TaskHeader | None = None
         span = Span(0, 0)
         for place in places:
@@ -179,20 +181,14 @@ def serialize_place(run: RunDirectory, place: JudgedPlace) -> bytes:
     return serialize_entry(*next(read_judged(run, [place])))
 
 
-@contextmanager
-def _open_all(paths: tuple[Path, ...]) -> Iterator[list[int]]:
-    handles: list[int] = []
-    try:
-        for path in paths:
-            handles.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-        yield handles
-    finally:
-        for handle in handles:
-            os.close(handle)
+def _open(path: Path, stack: ExitStack) -> RecordSource:
+    source = open_records(path)
+    stack.enter_context(source)
+    return source
 
 
-def _read(model: type[AnyRecord], path: Path, handle: int, span: Span, view: bool = False) -> AnyRecord:
-    line = os.pread(handle, span.length, span.start)
+def _read(model: type[AnyRecord], path: Path, source: RecordSource, span: Span, view: bool = False) -> AnyRecord:
+    line = source.read(span.start, span.length)
     try:
         return read_view(model, line) if view else model.from_line(line)
     except InputError as error:

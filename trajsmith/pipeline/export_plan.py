@@ -14,7 +14,7 @@ import msgspec
 
 from trajsmith.export import SPLITS, SplitSettings
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
-from trajsmith.records import InputError, Record, RunError, TaskHeader, Verdict, content_hash
+from trajsmith.records import InputError, Record, RunError, TaskHeader, Verdict, content_hash, open_records
 
 ROWS_PER_CHUNK = 1000
 """Rows of a chunk, at least; a shard of more rows is one chunk."""
@@ -25,7 +25,7 @@ Head = TypeVar("Head", bound=msgspec.Struct)
 
 
 class Span(NamedTuple):
-    """Bytes of a file."""
+    """Bytes of a file, of its plain form where it is compressed."""
 
     start: int
     length: int
@@ -210,13 +210,9 @@ def _iter_heads(path: Path, head: type[Head], model: type[Record]) -> Iterator[t
 
 def _iter_spans(path: Path) -> Iterator[tuple[Span, bytes]]:
     """Iterate over the lines of a file, but empty ones and a torn last one."""
-    try:
-        handle = path.open("rb")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
     start = 0
-    with handle:
-        for line in handle:
+    with open_records(path) as source:
+        for line in source.iter_lines():
             if not line.isspace() and line.endswith(b"\n"):
                 yield Span(start, len(line)), line
             start += len(line)

@@ -16,14 +16,7 @@ from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import JudgedTrajectory, join_verdict_heads
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.stored_specs import load_stored_specs
-from trajsmith.records import (
-    InputError,
-    TaskHeader,
-    Trajectory,
-    Verdict,
-    count_records,
-    storage_boundary,
-)
+from trajsmith.records import InputError, TaskHeader, Trajectory, Verdict, count_records, has_records, storage_boundary
 
 Include = Literal["accepted", "rejected", "all"]
 """Which judged trajectories are exported."""
@@ -102,7 +95,7 @@ def load_judged_config(run: RunDirectory) -> RunConfig:
         InputError: They are not yet.
     """
     config = load_config(run.config_path)
-    if not run.file(VERDICTS).is_file():
+    if not has_records(run.file(VERDICTS)):
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     if (config.accept or config.duplicates or config.decontaminate) and not run.file(SELECTION).is_file():
         raise InputError(f"{run.path}: what goes in is not decided yet: run `trajsmith resume {run.path}`")

@@ -25,6 +25,7 @@ from trajsmith.records import (
     RecordDropped,
     RunError,
     format_first_error,
+    open_output,
     read_lines,
 )
 
@@ -129,7 +130,8 @@ class Journal:
         """Id of the last committed input."""
         self._tally = _Tally()
         self._broken = False
-        self._output = AppendFile(run.file(output), run.again)
+        path = run.file(output)
+        self._output = open_output(path, run.build_part_path(path), run.again)
         try:
             self._ledger = AppendFile(build_ledger_path(run, stage), run.again)
             try:

@@ -4,7 +4,6 @@ The stage is run on the record with models that only listen: a request that the 
 its cache, at the first other one it stops. So what is shown is what was sent, or what would be sent next.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
@@ -24,7 +23,7 @@ from trajsmith.records import (
     RecordDropped,
     Task,
     Trajectory,
-    read_records,
+    has_records,
 )
 
 Kind = TypeVar("Kind", bound=Record)
@@ -124,16 +123,14 @@ class RecordingRoles(RoleFactory):
 async def _work(cast: RoleFactory, run: RunDirectory, purpose: Purpose, name: str) -> None:
     try:
         if ROLE[purpose] == "writer":
-            written = next((task for task in _records(run, TASKS, Task) if task.id == name), None)
+            written = _look_up(run, TASKS, Task, name)
             if written is None and name.startswith(f"{Trajectory.PREFIX}_"):
                 raise InputError(_wants_a_task(run, purpose, name))
             await cast.write(_find(run, GROUNDED, GroundedChain, written.grounded_id if written else name))
         elif ROLE[purpose] == "judge":
             await cast.verify(*_played(run, name))
         else:
-            trajectory = (
-                next((pair for key, pair in PlayedPairs(run) if key == name), None) if name[:4] == "traj" else None
-            )
+            trajectory = _find_pair(run, name) if name[:4] == "traj" else None
             task = trajectory[0] if trajectory else _find(run, find_written_tasks(run).name, Task, name)
             await cast.play(task, trajectory[1].candidate if trajectory else 0)
     except (ModelFault, RecordDropped):
@@ -141,25 +138,32 @@ async def _work(cast: RoleFactory, run: RunDirectory, purpose: Purpose, name: st
 
 
 def _played(run: RunDirectory, name: str) -> tuple[Task, Trajectory]:
-    for key, pair in PlayedPairs(run):
-        if key == name:
-            return pair
-    raise InputError(f"no trajectory {name} in {run.path}: give the id of one, from trajectories.jsonl")
+    pair = _find_pair(run, name)
+    if pair is None:
+        raise InputError(f"no trajectory {name} in {run.path}: give the id of one, from trajectories.jsonl")
+    return pair
+
+
+def _find_pair(run: RunDirectory, name: str) -> tuple[Task, Trajectory] | None:
+    return next((pair for _, pair in PlayedPairs(run).find([name])), None)
 
 
 def _wants_a_task(run: RunDirectory, purpose: Purpose, name: str) -> str:
     """Return the error for a trajectory id where a task id is needed."""
-    played = next((each for each in _records(run, TRAJECTORIES, Trajectory) if each.id == name), None)
+    played = _look_up(run, TRAJECTORIES, Trajectory, name)
     task = f"; that of {name} is {played.task_id}" if played else ""
     return f"{purpose} is rendered for a task or grounded chain, not for a trajectory: give its id{task}"
 
 
-def _records(run: RunDirectory, file: str, model: type[Kind]) -> Iterator[Kind]:
-    return iter(read_records(run.file(file), model)) if run.file(file).is_file() else iter(())
+def _look_up(run: RunDirectory, file: str, model: type[Kind], name: str) -> Kind | None:
+    if not has_records(run.file(file)):
+        return None
+    with run.open_lookup(file) as lookup:
+        return lookup.find(name, model)
 
 
 def _find(run: RunDirectory, file: str, model: type[Kind], name: str) -> Kind:
-    for record in _records(run, file, model):
-        if record.id == name:
-            return record
-    raise InputError(f"no record {name} in {run.path / file}")
+    record = _look_up(run, file, model, name)
+    if record is None:
+        raise InputError(f"no record {name} in {run.path / file}")
+    return record

@@ -1,18 +1,20 @@
 """Reading the record files of a run together, as streams: none of them is ever held in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
 from trajsmith.records import (
+    RecordLookup,
     RunError,
     Task,
     TaskHeader,
     Trajectory,
     Verdict,
     count_records,
+    has_records,
     read_records,
     read_whole_records,
 )
@@ -41,6 +43,26 @@ class PlayedPairs:
 
     def __iter__(self) -> Iterator[tuple[str, tuple[Task, Trajectory]]]:
         return _pairs(self.run, *((RawReader(Task), RawReader(Trajectory)) if self.raw else (Task, Trajectory)))
+
+    def find(self, names: Iterable[str]) -> list[tuple[str, tuple[Task, Trajectory]]]:
+        """Return the pairs of some trajectories, in their order; ids of none are left out.
+
+        Raises:
+            InputError: A record is damaged.
+            RunError: A task is missing.
+        """
+        path = find_written_tasks(self.run)
+        with self.run.open_lookup(TRAJECTORIES) as plays, self.run.open_lookup(path.name) as tasks:
+            lines = sorted(line for line in map(plays.find_line, dict.fromkeys(names)) if line is not None)
+            trajectories = [Trajectory.from_line(line.data, TRAJECTORIES) for line in lines]
+            return [(played.id, (_find_task(tasks, path.name, played), played)) for played in trajectories]
+
+
+def _find_task(tasks: RecordLookup, file: str, trajectory: Trajectory) -> Task:
+    task = tasks.find(trajectory.task_id, Task)
+    if task is None:
+        raise RunError(f"{TRAJECTORIES}: task {trajectory.task_id} of {trajectory.id} is not in {file}")
+    return task
 
 
 def _pairs(run: RunDirectory, kind: Any, played: Any = Trajectory) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -82,7 +104,7 @@ def join_verdict_heads(run: RunDirectory) -> Iterator[tuple[TaskHeader, Trajecto
 
 
 def _judged(run: RunDirectory, kind: type[AnyTask]) -> Iterator[tuple[AnyTask, Trajectory, Verdict]]:
-    if not run.file(VERDICTS).is_file():
+    if not has_records(run.file(VERDICTS)):
         return
     verdicts = read_whole_records(run.file(VERDICTS), Verdict)
     for (_, (task, trajectory)), verdict in zip(_pairs(run, kind), verdicts, strict=False):

@@ -40,6 +40,7 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
     count_records,
+    has_records,
     read_records,
     read_stored,
     storage_boundary,
@@ -164,7 +165,7 @@ def build_repair_config(config: RunConfig, out: Path) -> RunConfig:
 
 
 def _read_failed_plays(run: RunDirectory) -> Iterator[FailedPlay]:
-    if not run.file(VERDICTS).is_file():
+    if not has_records(run.file(VERDICTS)):
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     for task, trajectory, verdict in join_verdicts(run):
         if not verdict.accepted and verdict.outcome != "completed":

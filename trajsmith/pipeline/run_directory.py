@@ -21,11 +21,14 @@ from trajsmith.records import (
     InputError,
     JsonObject,
     JsonValue,
+    RecordLookup,
     RunError,
     WriterLock,
+    build_compressed_path,
     canonical_json,
     compose_yaml,
     count_records,
+    has_records,
     hash_bytes,
     open_no_follow,
     refuse_link,
@@ -38,6 +41,8 @@ CONFIG = "config.yaml"
 CHAINS, GROUNDED = "chains.jsonl", "grounded.jsonl"
 TASKS, VARIED = "tasks.jsonl", "varied.jsonl"
 TRAJECTORIES, VERDICTS = "trajectories.jsonl", "verdicts.jsonl"
+RECORDS = ".jsonl"
+"""End of the names of files of records."""
 SUMMARY = "summary.json"
 LEDGER = "ledger"
 FOLDERS = ("environments", "states", LEDGER)
@@ -189,7 +194,22 @@ class RunDirectory:
         if relative.is_absolute() or ".." in relative.parts or not relative.parts:
             raise InputError(f"not a file name inside a run: {name!r}")
         refuse_link(self.path, relative)
+        if relative.suffix == RECORDS:
+            refuse_link(self.path, relative.with_name(build_compressed_path(Path(relative)).name))
         return self.path / relative
+
+    def build_part_path(self, path: Path) -> Path:
+        """Return where a file is written before it is put in place; the next writer removes what a kill leaves."""
+        return self.path / SCRAP / f"{path.name}.{os.getpid()}.{threading.get_ident()}"
+
+    def open_lookup(self, name: str) -> RecordLookup:
+        """Open a record file to look records up by their ids; a large plain one gets an index beside it.
+
+        Raises:
+            InputError: The file is missing, damaged, or holds something else.
+        """
+        path = self.file(name)
+        return RecordLookup(path, self.build_part_path(path))
 
     def refuse_links(self) -> None:
         """Refuse a run with a symbolic link in it: whoever made the run chose what is written through it.
@@ -297,7 +317,7 @@ class RunDirectory:
         return self.file(f"states/{name}.json")
 
     def _write(self, path: Path, data: bytes, durable: bool = True) -> Path:
-        scrap = self.path / SCRAP / f"{path.name}.{os.getpid()}.{threading.get_ident()}"
+        scrap = self.build_part_path(path)
         with storage_boundary(path, self.again):
             scrap.parent.mkdir(exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -344,7 +364,7 @@ class RunDirectory:
 def find_written_tasks(run: RunDirectory) -> Path:
     """Return the path of the tasks that are played: with variants where the run has derived them."""
     varied = run.file(VARIED)
-    return varied if varied.is_file() else run.file(TASKS)
+    return varied if has_records(varied) else run.file(TASKS)
 
 
 def describe_unfinished(run: RunDirectory) -> str:

@@ -9,7 +9,7 @@ from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_context import EnvironmentHandle, RunContext
 from trajsmith.pipeline.run_directory import TRAJECTORIES, RunDirectory
-from trajsmith.records import EnvironmentFault, InputError, Task, Trajectory
+from trajsmith.records import EnvironmentFault, InputError, Task, Trajectory, has_records
 from trajsmith.verify import replay_trajectory
 
 
@@ -37,16 +37,16 @@ async def replay_run(run: RunDirectory, ids: Sequence[str], progress: RunProgres
     Raises:
         InputError: The run has no trajectories, or none with such an id.
     """
-    pairs = PlayedPairs(run) if run.file(TRAJECTORIES).is_file() else ()
+    played = PlayedPairs(run) if has_records(run.file(TRAJECTORIES)) else None
     context = await RunContext.reopen(load_config(run.config_path), run)
     report = ReplayReport(changed=[name for name, place in context.places.items() if _differs(run, name, place)])
-    with progress.stage("replay", len(ids) or len(pairs), 0, 0) as bar:
-        for name, (task, trajectory) in pairs:
-            if not ids or name in ids:
-                await _one(context, task, trajectory, report)
-                bar.advance(dropped=False)
+    pairs = () if played is None else played.find(ids) if ids else played
+    with progress.stage("replay", len(pairs), 0, 0) as bar:
+        for _, (task, trajectory) in pairs:
+            await _one(context, task, trajectory, report)
+            bar.advance(dropped=False)
     if not report.total:
-        if not pairs and not run.file("summary.json").is_file():
+        if not played and not run.file("summary.json").is_file():
             raise InputError(f"{run.path}: there is nothing to replay yet: trajsmith resume {run.path}")
         raise InputError(f"{run.path}: there is nothing to replay" + (f" with the id {', '.join(ids)}" if ids else ""))
     return report

@@ -89,7 +89,7 @@ class RunTally:
         imported, repaired = bool(load_imported_files(self.run)), load_repair_settings(self.run) is not None
         files = IMPORT_FILES if imported else REPAIR_FILES if repaired else FILES
         funnel = {
-            name: count_records(self.run.file(file)) if self.run.file(file).is_file() else 0
+            name: count_records(self.run.file(file))
             for name, file in files.items()
             if file != VARIED or self.config.vary.on
         }

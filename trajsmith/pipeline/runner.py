@@ -33,6 +33,7 @@ from trajsmith.pipeline.export_engine import are_built_in, count_export_workers,
 from trajsmith.pipeline.export_plan import ExportPlan, JudgedPlace, VerdictHead
 from trajsmith.pipeline.format_export import iter_selected, load_pass_rates
 from trajsmith.pipeline.progress import NullProgress, RunProgress
+from trajsmith.pipeline.record_forms import compress_large_files
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.repairs import REPAIR_ORDER, FailedPlays, RepairKind, load_repair_settings, make_repair_stage
 from trajsmith.pipeline.run_context import RunContext
@@ -54,6 +55,8 @@ from trajsmith.records import (
     Trajectory,
     canonical_json,
     count_records,
+    find_form,
+    has_records,
 )
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
 from trajsmith.verify.dialogue_audit import AuditContext
@@ -119,6 +122,7 @@ async def _run_rounds(run: RunDirectory, context: RunContext, progress: RunProgr
             return selector
         selector.add_new()
         if not selector.quotas.missing():
+            compress_large_files(run, context.config.engine, progress)
             return selector
         try:
             rounds = (*rounds, next_round(run, context.config, rounds, selector))
@@ -146,6 +150,7 @@ async def import_traces(run: RunDirectory, progress: RunProgress | None = None) 
         async with _opened(load_config(run.config_path), run, ("verify",)) as context:
             await run_imports(run, context, progress)
             await _run_stages(run, context, ("verify",), progress)
+        compress_large_files(run, context.config.engine, progress)
         summary = _tallied(run, context)
         run.write_json("summary.json", summary.model_dump(mode="json"))
         return summary
@@ -163,6 +168,7 @@ async def repair_plays(run: RunDirectory, kind: RepairKind, progress: RunProgres
             stage = make_repair_stage(context, kind)
             await run_stage(stage, run, FailedPlays(run), config.engine.concurrency, progress)
             await _run_stages(run, context, ("verify",), progress)
+            compress_large_files(run, config.engine, progress)
             return await export_run(run, context, progress or NullProgress())
 
 
@@ -256,6 +262,8 @@ async def _run_stages(
             if pool is not None:
                 stage, concurrency = distribute_stage(stage, pool), concurrency * pool.count
             await run_on_engine(stage, run, inputs, concurrency, progress)
+            if context.config.accept is None or context.config.shard is not None:  # else a round may add to it
+                compress_large_files(run, engine, progress, (stage.output,))
     finally:
         context.code_checks.close()
 
@@ -325,8 +333,7 @@ async def export_run(
         shown.update((entry.trajectory_id, entry.data) for entry in entries)
         if pages:
             _write_pages(run, config.name, entries)
-        tally.content = plan.content
-        dataset = matrix.writers[MAIN]
+        tally.content, dataset = plan.content, matrix.writers[MAIN]
         tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
         summary = tally.summary(time.monotonic() - start, selector)
         if not pages and _is_outdated(run):
@@ -409,7 +416,7 @@ def _describe(
 
 async def export_again(run: RunDirectory, progress: RunProgress, audited: bool = False) -> Summary:
     """Write the dataset and the report again from the records of a run; `audited` counts faults of language, too."""
-    if not run.file(VERDICTS).is_file():
+    if not has_records(run.file(VERDICTS)):
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     run.again = SAME_COMMAND
     with run.lock():
@@ -424,7 +431,7 @@ async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
         InputError: The run has no verdicts.
         RunError: The disk is full.
     """
-    if not run.file(VERDICTS).is_file():
+    if not has_records(run.file(VERDICTS)):
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
     run.refuse_links()
     name, folder = load_config(run.config_path).name, run.file(GALLERY)
@@ -439,5 +446,5 @@ async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
 def _is_outdated(run: RunDirectory) -> bool:
     """Return True if there are no pages of all conversations, or older ones than the verdicts or the configuration."""
     overview = run.file(GALLERY) / INDEX
-    sources = (run.file(VERDICTS), run.config_path)
+    sources = filter(None, (find_form(run.file(VERDICTS)), run.config_path))
     return not overview.is_file() or any(source.stat().st_mtime > overview.stat().st_mtime for source in sources)

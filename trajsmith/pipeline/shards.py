@@ -19,7 +19,7 @@ from trajsmith.pipeline.run_directory import RunDirectory, list_changes
 from trajsmith.pipeline.shard_range import ShardRange
 from trajsmith.pipeline.stages import find_record_files
 from trajsmith.pipeline.yaml_settings import dump_settings
-from trajsmith.records import AppendFile, InputError, count_records, storage_boundary
+from trajsmith.records import AppendFile, InputError, count_records, open_records, storage_boundary
 
 PART = ".merging"
 """End of the name of a merged run that is not complete yet."""
@@ -28,7 +28,7 @@ OF_A_SHARD = ("run", "shard", "engine", "budget")
 DONE = "summary.json"
 """File that a shard writes when all its stages are done."""
 BLOCK = 1 << 24
-"""Bytes that are copied at a time, in whole ledger rows."""
+"""Bytes of ledger rows that are copied at a time."""
 
 
 def merge_runs(paths: Sequence[Path], out: Path, progress: RunProgress) -> RunDirectory:
@@ -151,8 +151,8 @@ def _merge_stage(shards: Sequence[RunDirectory], merged: RunDirectory, stage: st
     with AppendFile(merged.file(file)) as records, AppendFile(build_ledger_path(merged, stage)) as ledger:
         for shard in shards:
             before = records.end
-            with shard.file(file).open("rb") as source:
-                while block := source.read(BLOCK):
+            with open_records(shard.file(file)) as source:
+                for block in source.iter_blocks():
                     records.append(block)
             for rows in _shifted_rows(shard, stage, before):
                 ledger.append(rows)

@@ -50,6 +50,7 @@ from trajsmith.records import (
     Trajectory,
     Verdict,
     derive_seed,
+    has_records,
     read_records,
 )
 from trajsmith.toolgraph import Sampler, SampleSettings, choose_chains, sample_across, sample_chains
@@ -253,7 +254,7 @@ class RoleFactory:
     def earlier(self) -> EarlierRequests:
         """The requests of the run so far, those of an earlier part of it included."""
         path = self.context.run.file(TASKS)
-        tasks = read_records(path, Task) if path.is_file() else ()
+        tasks = read_records(path, Task) if has_records(path) else ()
         texts = ((task.grounded_id, " ".join(turn.query for turn in task.turns)) for task in tasks)
         return EarlierRequests(self.config.write.author.duplicate, texts)
 

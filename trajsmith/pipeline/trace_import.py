@@ -20,6 +20,7 @@ from trajsmith.records import (
     TraceDialogue,
     Trajectory,
     content_hash,
+    has_records,
     open_whole_file,
     read_records,
     storage_boundary,
@@ -72,7 +73,7 @@ def add_files(
         InputError: A file cannot be read, is in no known format, or the run makes dialogues of its own.
     """
     listed = _read_list(run)
-    if not listed and run.file(TASKS).is_file():
+    if not listed and has_records(run.file(TASKS)):
         raise InputError(f"{run.path} makes dialogues of its own: import into a run directory of its own")
     for path in files:
         for _ in read_dialogues(path, format_name, tasks):  # a wrong format is told before anything is copied
