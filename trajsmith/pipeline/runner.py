@@ -1,6 +1,5 @@
 """The pipeline, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report."""
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -38,6 +37,7 @@ from trajsmith.pipeline.repairs import REPAIR_ORDER, FailedPlays, RepairKind, lo
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
+from trajsmith.pipeline.stage_times import StopWatch
 from trajsmith.pipeline.stage_workers import choose_workers
 from trajsmith.pipeline.stages import ORDER, ChainPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
@@ -279,7 +279,7 @@ async def export_run(
     Raises:
         RunError: The disk is full or broken, or no trajectory was accepted.
     """
-    config, start = context.config, time.monotonic()
+    config, watch = context.config, StopWatch()
     selector = selector or DatasetSelector(run, context)
     _choose(run, selector)
     await context.close_workers()
@@ -328,7 +328,7 @@ async def export_run(
         tally.content = plan.content
         dataset = matrix.writers[MAIN]
         tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
-        summary = tally.summary(time.monotonic() - start, selector)
+        summary = tally.summary(watch.read(), selector)
         if not pages and _is_outdated(run):
             write_overview(run.file(GALLERY), config.name, report.counts.groups, f"trajsmith report {run.path} --all")
         faults = DialogueFaults(audit.rows, audit.faults, audit.faulty_rows) if audit is not None else None
