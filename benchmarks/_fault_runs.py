@@ -98,7 +98,7 @@ class Driver:
             [sys.executable, "-m", "trajsmith", *arguments],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})},
         )  # fmt: skip
-        self._lines = Counter[str]()
+        self._ended = False
 
     @property
     def pid(self) -> int:
@@ -140,8 +140,10 @@ class Driver:
         self.finish()
 
     def finish(self) -> int:
-        """Wait for the end; the exit code."""
-        _, self._text = self._process.communicate()
+        """Wait for the end; the exit code. Safe to call twice."""
+        if not self._ended:
+            _, self._text = self._process.communicate()
+            self._ended = True
         return self._process.returncode
 
     def find_fault(self, allowed: tuple[int, ...]) -> str | None:

@@ -1,5 +1,6 @@
 """The pipeline, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report."""
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -437,7 +438,14 @@ async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
 
 
 def _is_outdated(run: RunDirectory) -> bool:
-    """Return True if there are no pages of all conversations, or older ones than the verdicts or the configuration."""
+    """Return True if there are no pages of all conversations, or older ones than the verdicts or the configuration.
+
+    Pages of a later time than now were written before the clock was set back, and tell nothing.
+    """
     overview = run.file(GALLERY) / INDEX
-    sources = (run.file(VERDICTS), run.config_path)
-    return not overview.is_file() or any(source.stat().st_mtime > overview.stat().st_mtime for source in sources)
+    if not overview.is_file():
+        return True
+    written = overview.stat().st_mtime
+    return written > time.time() or any(
+        source.stat().st_mtime > written for source in (run.file(VERDICTS), run.config_path)
+    )
