@@ -445,7 +445,5 @@ def _is_outdated(run: RunDirectory) -> bool:
     overview = run.file(GALLERY) / INDEX
     if not overview.is_file():
         return True
-    written = overview.stat().st_mtime
-    return written > time.time() or any(
-        source.stat().st_mtime > written for source in (run.file(VERDICTS), run.config_path)
-    )
+    written, sources = overview.stat().st_mtime, (run.file(VERDICTS), run.config_path)
+    return written > time.time() or any(source.stat().st_mtime > written for source in sources)
