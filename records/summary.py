@@ -17,6 +17,9 @@ class StageSummary(FrozenModel):
     """Reason to the first detail, of faults of environments: what broke, and where."""
     seconds: float = 0.0
     """Wall time, summed over resumed parts."""
+    cpu_seconds: float | None = None
+    """CPU time of the driver and of all processes below it (not of workers of Ray), summed over resumed parts; None if
+    it was not measured."""
 
 
 class UsageSummary(FrozenModel):

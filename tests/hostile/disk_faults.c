@@ -3,8 +3,9 @@
  * FAULT_ROOT  folder below which calls count
  * FAULT_AT    which of them fails, from 1; none if it is 0 or unset
  * FAULT_KIND  an errno as a number, "short" (half of the data is written), "kill" (the process dies before the call),
- *             "torn" (half of the data is written, then the process dies), or "forward" or "backward": from then on the
- *             clock of the day is ten years off
+ *             "torn" (half of the data is written, then the process dies), "forward" or "backward": from then on the
+ *             clock of the day is ten years off; "wander": it jumps by up to ten years, to and fro; "slow": the call
+ *             takes FAULT_SLOW milliseconds more
  * FAULT_STAY  set: all later calls fail as well, as on a disk that stays full
  * FAULT_LOG   file that gets a line for each call that counts
  */
@@ -67,6 +68,15 @@ static int fails(const char *name) {
     if (!strcmp(kind, "kill")) { kill(getpid(), SIGKILL); pause(); }
     if (!strcmp(kind, "forward") || !strcmp(kind, "backward")) {
         shift = (kind[0] == 'f' ? 1 : -1) * (time_t)(3650 * 86400);
+        return 0;
+    }
+    if (!strcmp(kind, "wander")) {
+        shift = (time_t)(number * 2654435761u % 7300) * 86400 - (time_t)3650 * 86400;
+        return 0;
+    }
+    if (!strcmp(kind, "slow")) {
+        const char *slow = getenv("FAULT_SLOW");
+        usleep(1000 * (slow ? atoi(slow) : 20));
         return 0;
     }
     if (!strcmp(kind, "torn")) return 3;

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,26 @@ def test_the_clock_jumps_when_it_is_told_to(library: Path, tmp_path: Path) -> No
         told = {**environment, "FAULT_KIND": kind}
         done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == days
+
+
+def test_the_clock_wanders_when_it_is_told_to(library: Path, tmp_path: Path) -> None:
+    write = f"open({str(tmp_path / 'x')!r}, 'w').close()"
+    code = f"import time\nfor _ in range(4): {write}; print(round(time.time() / 86400))"
+    told = {"LD_PRELOAD": str(library), "FAULT_ROOT": str(tmp_path), "FAULT_AT": "1", "FAULT_STAY": "1"}
+    environment = {**os.environ, **told, "FAULT_KIND": "wander"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    days = [int(line) for line in done.stdout.split()]
+    steps = [later - earlier for earlier, later in pairwise(days)]
+    assert min(steps) < -100 and max(steps) > 100, days
+
+
+def test_the_disk_is_slow_when_it_is_told_to(library: Path, tmp_path: Path) -> None:
+    write = f"open({str(tmp_path / 'x')!r}, 'w').close()"
+    code = f"import time; began = time.monotonic(); {write}; print(time.monotonic() - began)"
+    told = {"LD_PRELOAD": str(library), "FAULT_ROOT": str(tmp_path), "FAULT_AT": "1", "FAULT_SLOW": "60"}
+    environment = {**os.environ, **told, "FAULT_KIND": "slow"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert float(done.stdout) >= 0.06
 
 
 def test_the_library_fails_when_it_is_told_to(library: Path, tmp_path: Path) -> None:

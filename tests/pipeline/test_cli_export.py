@@ -1,12 +1,15 @@
 """`trajsmith export` on a small run: formats, splits, and one line for what is wrong."""
 
 import asyncio
+import os
+import time
 
 import pytest
 
 from trajsmith.cli.app import app
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.run_pages import is_outdated
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import InputError
@@ -147,3 +150,21 @@ def test_rejected_rows_of_a_run_that_rejected_nothing_are_no_failure_of_it(trajs
     done = trajsmith("export", run, "--include", "rejected", "--out", tmp_path / "none")
     assert done.code == 1
     assert f"nothing was rejected: all {number} trajectories were accepted; --include all writes every one" in done.err
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param(None, True, id="none"),
+        pytest.param(-100, True, id="older_than_the_verdicts"),
+        pytest.param(0, False, id="newer"),
+        pytest.param(10**8, True, id="before_the_clock_was_set_back"),
+    ],
+)
+def test_pages_of_another_time_are_written_again(tmp_path, written, expected):
+    run = RunDirectory.create(tmp_path / "run", "name: x\n")
+    for path in (run.config_path, run.write_text("verdicts.jsonl", "")):
+        os.utime(path, (time.time() - 50,) * 2)
+    if written is not None:
+        os.utime(run.write_text("gallery/index.html", ""), (time.time() + written,) * 2)
+    assert is_outdated(run) is expected

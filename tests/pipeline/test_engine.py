@@ -15,10 +15,11 @@ from typing import ClassVar
 import pytest
 from rich.console import Console
 
-from trajsmith.pipeline.engine import AHEAD, PipelineStage, read_stage_seconds, run_stage, summarize_stage
+from trajsmith.pipeline.engine import AHEAD, PipelineStage, run_stage, summarize_stage
 from trajsmith.pipeline.journal import read_ledger
 from trajsmith.pipeline.progress import open_progress
 from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.stage_times import read_stage_times
 from trajsmith.records import EnvironmentFault, InputError, Record, RecordDropped, RunError
 from trajsmith.records.journal import read_records
 
@@ -271,9 +272,10 @@ async def test_missing_input_file_is_named(run):
 
 async def test_seconds_add_up_over_resumed_parts(run):
     await run_stage(maker(make), run, numbers(3))
-    run.write_json("ledger/make.time.json", {"seconds": 1000.0})
+    run.write_json("ledger/make.time.json", {"seconds": 1000.0, "cpu_seconds": 900.0})
     summary = await run_stage(maker(make), run, numbers(4))
-    assert summary.seconds == read_stage_seconds(run, "make") >= 1000.0
+    assert (summary.seconds, summary.cpu_seconds) == read_stage_times(run, "make")
+    assert summary.seconds >= 1000.0 > summary.cpu_seconds >= 900.0
 
 
 async def test_plain_progress_tells_start_and_end(run, capsys):

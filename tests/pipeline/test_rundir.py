@@ -185,6 +185,14 @@ def test_scraps_are_harmless_and_cleaned_by_the_next_writer(run):
         assert not scrap.exists()
 
 
+def test_scraps_of_a_killed_worker_go_with_the_lock(run):
+    scrap = run.path / ".tmp" / "state.json.2.2"
+    with run.lock():
+        scrap.parent.mkdir(exist_ok=True)
+        scrap.write_text("half")
+    assert not scrap.parent.exists()
+
+
 def test_state_is_stored_once_under_its_content_hash(run):
     state = {"b": [1, {"c": None}], "a": "ä"}
     name = run.put_state(state)

@@ -15,7 +15,7 @@ def plan(
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Machines.")] = 1,
     cores: Annotated[int, typer.Option("--cores", min=1, help="Cores of each machine.")] = 16,
 ) -> None:
-    """Predict wall time, money, storage and the bottleneck of a large run from a finished pilot; nothing is started.
+    """Predict time, money, records and storage of a large run from a finished pilot; nothing is started.
 
     trajsmith plan runs/pilot --count 1000000 --nodes 50 --cores 16
     """
@@ -30,6 +30,7 @@ def plan(
         hours, minutes = stage.core_seconds / 3600, stage.wall_seconds / 60
         table.add_row(stage.name, f"{hours:.2f}", str(stage.parallel), f"{minutes:.1f}")
     out.print(table)
+    out.print(f"records: {', '.join(f'{number} {name}' for name, number in planned.records.items())}")
     slowest = planned.bottleneck
     share = slowest.wall_seconds / planned.wall_seconds
     out.print(

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from trajsmith.models import ROLES, SCRIPTED, Role
 from trajsmith.pipeline.config import RunConfig, load_config
 from trajsmith.pipeline.dataset_selection import SELECTION
-from trajsmith.pipeline.engine import time_file
 from trajsmith.pipeline.repairs import REPAIR_ORDER, load_repair_settings
 from trajsmith.pipeline.run_context import GRAPH
 from trajsmith.pipeline.run_directory import (
@@ -21,6 +20,7 @@ from trajsmith.pipeline.run_directory import (
     VERDICTS,
     RunDirectory,
 )
+from trajsmith.pipeline.stage_times import time_file
 from trajsmith.pipeline.stages import ORDER
 from trajsmith.pipeline.top_up_rounds import ROUNDS
 from trajsmith.pipeline.trace_import import load_imported_files

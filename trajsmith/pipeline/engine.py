@@ -6,7 +6,6 @@ same run gives the same bytes whatever the timing was.
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import aclosing
@@ -18,7 +17,8 @@ from pydantic import AfterValidator
 
 from trajsmith.pipeline.journal import FAULT, Journal, count_ledger
 from trajsmith.pipeline.progress import NullProgress, RunProgress
-from trajsmith.pipeline.run_directory import LEDGER, RunDirectory
+from trajsmith.pipeline.run_directory import RunDirectory
+from trajsmith.pipeline.stage_times import StageClock, read_stage_times
 from trajsmith.records import (
     EnvironmentFault,
     InputError,
@@ -42,7 +42,6 @@ _log = logging.getLogger(__name__)
 
 AHEAD = 4
 """Inputs taken up per worker: while the first in line is slow, the workers go on with the next ones."""
-SAVE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -82,47 +81,9 @@ ENGINES: Registry[Engine] = Registry(
 EngineName = Annotated[str, AfterValidator(ENGINES.check_name)]
 
 
-class _Clock:
-    """Wall seconds of a stage, summed over resumed parts. Volatile, so it has its own file."""
-
-    def __init__(self, run: RunDirectory, stage: str) -> None:
-        self._run = run
-        self._name = time_file(stage)
-        self._before = read_stage_seconds(run, stage)
-        self._start = self._saved = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        return self._before + time.monotonic() - self._start
-
-    def tick(self) -> None:
-        """Save now and then, so that a killed run keeps its time but for a few seconds."""
-        if time.monotonic() - self._saved >= SAVE_SECONDS:
-            self.save()
-
-    def save(self) -> None:
-        self._saved = time.monotonic()
-        self._run.write_json(self._name, {"seconds": round(self.seconds, 3)}, durable=False)
-
-
-def time_file(stage: str) -> str:
-    return f"{LEDGER}/{stage}.time.json"
-
-
-def read_stage_seconds(run: RunDirectory, stage: str) -> float:
-    """Wall seconds that a stage has taken so far; 0 if it has not run. An unreadable file counts as 0, too."""
-    if not run.file(time_file(stage)).is_file():
-        return 0.0
-    try:
-        return float(run.read_json(time_file(stage))["seconds"])
-    except (InputError, KeyError, TypeError, ValueError):
-        return 0.0
-
-
 def summarize_stage(run: RunDirectory, stage: str) -> StageSummary:
     """Return the counts of a stage so far from its ledger."""
-    counts = count_ledger(run, stage)
-    return StageSummary(name=stage, **counts._asdict(), seconds=read_stage_seconds(run, stage))
+    return StageSummary(name=stage, **count_ledger(run, stage)._asdict(), **read_stage_times(run, stage)._asdict())
 
 
 @ENGINES.register("local")
@@ -145,7 +106,7 @@ async def run_stage(
     if concurrency < 1:
         raise InputError(f"concurrency must be at least 1, got {concurrency}")
     total = _total(stage, run, inputs)
-    clock = _Clock(run, stage.name)
+    clock = StageClock(run, stage.name)
     with Journal(run, stage.name, stage.output) as journal:
         read, _, dropped, _ = journal.counts()
         _log.info("stage %s: start, %d of %s inputs done before", stage.name, read, "?" if total is None else total)
@@ -164,7 +125,7 @@ async def run_stage(
                 if journal.rows > read:
                     clock.save()
         counts = journal.counts()
-    summary = StageSummary(name=stage.name, **counts._asdict(), seconds=read_stage_seconds(run, stage.name))
+    summary = StageSummary(name=stage.name, **counts._asdict(), **read_stage_times(run, stage.name)._asdict())
     drops = sum(summary.dropped.values())
     _log.info(
         "stage %s: end, %d read, %d written, %d dropped, %.1f s",

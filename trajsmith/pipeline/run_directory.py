@@ -246,9 +246,9 @@ class RunDirectory:
             yield
         finally:
             if self.locked:
-                with suppress(OSError):  # only tidiness: an idle run holds no pid and no empty folder
+                with suppress(OSError):  # only tidiness: an idle run holds no pid, and no scrap of a killed worker
                     os.ftruncate(handle, 0)
-                    (self.path / SCRAP).rmdir()
+                    shutil.rmtree(self.path / SCRAP)
                 self.locked = False
             if lock is not None:
                 lock.release()

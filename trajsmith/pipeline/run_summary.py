@@ -13,6 +13,7 @@ from trajsmith.pipeline.repairs import FAILED, REPAIR_ORDER, load_repair_setting
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_counts import RunCounts
 from trajsmith.pipeline.run_directory import CHAINS, GROUNDED, TASKS, TRAJECTORIES, VARIED, VERDICTS, RunDirectory
+from trajsmith.pipeline.stage_times import StageTimes
 from trajsmith.pipeline.stages import list_stages
 from trajsmith.pipeline.trace_import import IMPORT_ORDER, OUTSIDE, load_imported_files
 from trajsmith.records import (
@@ -83,7 +84,7 @@ class RunTally:
                 coverage[environment][name] += calls
         return coverage
 
-    def summary(self, export_seconds: float | None = None, selector: DatasetSelector | None = None) -> Summary:
+    def summary(self, export: StageTimes | None = None, selector: DatasetSelector | None = None) -> Summary:
         """Return the counts; with an export stage only if there was an export."""
         counts, environments = self.counts, dict.fromkeys(self.tools, 0)
         imported, repaired = bool(load_imported_files(self.run)), load_repair_settings(self.run) is not None
@@ -98,14 +99,14 @@ class RunTally:
         stages = [summarize_stage(self.run, name) for name in names]
         if selector is not None and selector.active:
             stages.append(selector.stage())
-        if export_seconds is not None:
+        if export is not None:
             stages.append(
                 StageSummary(
                     name="export",
                     read=counts.accepted,
                     written=self.exported,
                     dropped=dict(self.refused),
-                    seconds=round(export_seconds, 3),
+                    **{name: round(value or 0.0, 3) for name, value in export._asdict().items()},
                 )
             )
         by_role = summarize_usage(self.run.file(USAGE))

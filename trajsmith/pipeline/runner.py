@@ -1,6 +1,5 @@
 """The pipeline, end to end: graph, chains, grounding, tasks, dialogues, verdicts, dataset and report."""
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -38,7 +37,9 @@ from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.repairs import REPAIR_ORDER, FailedPlays, RepairKind, load_repair_settings, make_repair_stage
 from trajsmith.pipeline.run_context import RunContext
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
+from trajsmith.pipeline.run_pages import GALLERY, is_outdated, write_pages
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
+from trajsmith.pipeline.stage_times import StopWatch
 from trajsmith.pipeline.stage_workers import choose_workers
 from trajsmith.pipeline.stages import ORDER, ChainPlan, check_roles, list_stages, make_stages
 from trajsmith.pipeline.top_up_rounds import TopUpRound, load_rounds, next_round, save_rounds
@@ -55,7 +56,6 @@ from trajsmith.records import (
     Trajectory,
     canonical_json,
     count_records,
-    find_form,
     has_records,
 )
 from trajsmith.records.storage import SAME_COMMAND, storage_boundary
@@ -63,8 +63,6 @@ from trajsmith.verify.dialogue_audit import AuditContext
 
 MAIN = "trl"
 """Format of the dataset in `dataset/`."""
-GALLERY = "gallery"
-"""Folder of the pages of all conversations."""
 AUDITED_VARIETY = 50
 """Dialogues of one environment whose words a report with an audit compares, as `trajsmith audit` does."""
 
@@ -287,7 +285,7 @@ async def export_run(
     Raises:
         RunError: The disk is full or broken, or no trajectory was accepted.
     """
-    config, start = context.config, time.monotonic()
+    config, watch = context.config, StopWatch()
     selector = selector or DatasetSelector(run, context)
     _choose(run, selector)
     await context.close_workers()
@@ -332,11 +330,11 @@ async def export_run(
                     bar.advance(part.left_out, part.written + part.left_out)
         shown.update((entry.trajectory_id, entry.data) for entry in entries)
         if pages:
-            _write_pages(run, config.name, entries)
+            write_pages(run, config.name, entries)
         tally.content, dataset = plan.content, matrix.writers[MAIN]
         tally.exported, tally.refused = dataset.rows, matrix.dropped[MAIN]
-        summary = tally.summary(time.monotonic() - start, selector)
-        if not pages and _is_outdated(run):
+        summary = tally.summary(watch.read(), selector)
+        if not pages and is_outdated(run):
             write_overview(run.file(GALLERY), config.name, report.counts.groups, f"trajsmith report {run.path} --all")
         faults = DialogueFaults(audit.rows, audit.faults, audit.faulty_rows) if audit is not None else None
         report.write(summary, run.file("report.html"), faults, f"{GALLERY}/{INDEX}")
@@ -363,13 +361,6 @@ def _audit_into(audit: AuditReport | None, context: RunContext) -> Callable[[Tas
         audit.add_dialogue(AuditContext(task, trajectory, place.spec, place.wording, context.state(task.initial_state)))
 
     return count
-
-
-def _write_pages(run: RunDirectory, name: str, entries: Iterable[PageEntry]) -> None:
-    """Write the pages of all conversations, in the order of the run."""
-    with ConversationBrowser(run.file(GALLERY), name, prefix=0) as browser:
-        for entry in sorted(entries):
-            browser.add_entry(entry.group, entry.trajectory_id, entry.data)
 
 
 def _nothing(summary: Summary, tally: RunTally) -> str:
@@ -441,10 +432,3 @@ async def browse_run(run: RunDirectory, progress: RunProgress) -> Path:
             browser.add(task, trajectory, verdict)
             bar.advance(dropped=False)
     return folder / INDEX
-
-
-def _is_outdated(run: RunDirectory) -> bool:
-    """Return True if there are no pages of all conversations, or older ones than the verdicts or the configuration."""
-    overview = run.file(GALLERY) / INDEX
-    sources = filter(None, (find_form(run.file(VERDICTS)), run.config_path))
-    return not overview.is_file() or any(source.stat().st_mtime > overview.stat().st_mtime for source in sources)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from trajsmith.models.registry import USAGE
 from trajsmith.pipeline.config import RunConfig, load_config
-from trajsmith.pipeline.engine import read_stage_seconds, time_file
 from trajsmith.pipeline.journal import build_ledger_path, read_ledger
 from trajsmith.pipeline.progress import RunProgress
 from trajsmith.pipeline.run_context import GRAPH
 from trajsmith.pipeline.run_directory import RunDirectory, list_changes
 from trajsmith.pipeline.shard_range import ShardRange
+from trajsmith.pipeline.stage_times import read_stage_times, sum_stage_times, write_stage_times
 from trajsmith.pipeline.stages import find_record_files
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.records import AppendFile, InputError, count_records, open_records, storage_boundary
@@ -147,7 +147,6 @@ def _copy_shared_files(shards: Sequence[RunDirectory], merged: RunDirectory) -> 
 
 def _merge_stage(shards: Sequence[RunDirectory], merged: RunDirectory, stage: str, file: str) -> None:
     """Append the records and the ledgers of all shards; ends in the ledgers count from the start of the whole file."""
-    seconds = sum(read_stage_seconds(shard, stage) for shard in shards)
     with AppendFile(merged.file(file)) as records, AppendFile(build_ledger_path(merged, stage)) as ledger:
         for shard in shards:
             before = records.end
@@ -158,7 +157,7 @@ def _merge_stage(shards: Sequence[RunDirectory], merged: RunDirectory, stage: st
                 ledger.append(rows)
         records.close(sync=True)
         ledger.close(sync=True)
-    merged.write_json(time_file(stage), {"seconds": round(seconds, 3)}, durable=False)
+    write_stage_times(merged, stage, sum_stage_times([read_stage_times(shard, stage) for shard in shards]))
 
 
 def _shifted_rows(shard: RunDirectory, stage: str, offset: int) -> Iterator[bytes]:
