@@ -4,6 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from trajsmith.environments import library
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.environments.native import Environment
 from trajsmith.environments.native_program import NativeProgram, NativeSession
@@ -38,6 +39,12 @@ class NativeSource:
     @property
     def notes(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def has_bundled_words(self) -> bool:
+        """Return True if its words come with trajsmith, whose tests hold that they fit the tools."""
+        bundled = self.cls.__module__.startswith(f"{library.__name__}.") and self._scenarios is None
+        return bundled and self.phrases == get_phrases_path(self.cls)
 
     @cached_property
     def phrasebook(self) -> Phrasebook:

@@ -115,7 +115,8 @@ class RunContext:
         """
         context = await cls.reopen(config, run)
         for place in context.places.values():
-            if not run.file(f"environments/{place.spec.name}.phrases.json").is_file():  # a run goes on with its words
+            stored_words = run.file(f"environments/{place.spec.name}.phrases.json").is_file()  # a run goes on with them
+            if not stored_words and not _has_bundled_words(place.source):
                 check_phrasebook(place.source.phrasebook, place.spec)
             stored = tuple([run.put_state(state) for state in await place.source.states(config.seed)])
             if stored != place.states:
@@ -139,7 +140,8 @@ class RunContext:
             if spec.name in places:
                 raise InputError(f"two environments are named {spec.name!r}: list each once")
             states = tuple([content_hash(state) for state in await source.states(config.seed)])
-            check_scenarios(source.scenarios, spec)
+            if not _has_bundled_words(source):
+                check_scenarios(source.scenarios, spec)
             wording = Wording(source.phrasebook, spec.tools, source.scenarios)
             broken = source.broken if isinstance(source, LinkedSource) else {}
             file = find_python_file(entry.python)[0] if entry.python is not None else None
@@ -386,6 +388,11 @@ class RunContext:
 def _compose_handles(parts: list[EnvironmentHandle]) -> EnvironmentHandle:
     source = CompositeSource([CompositePart(part.source, part.spec) for part in parts])
     return EnvironmentHandle(source, source.joined, Wording(source.phrasebook, source.joined.tools), ())
+
+
+def _has_bundled_words(source: EnvironmentSource) -> bool:
+    """Return True if nobody but trajsmith wrote the words: to read every template at each start takes seconds."""
+    return getattr(source, "has_bundled_words", False)
 
 
 def _store_once(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:

@@ -1,18 +1,37 @@
 """The scenarios of the bundled environments speak of tools, parameters, fields and slots that exist."""
 
+from pathlib import Path
+
 import pytest
 
-from trajsmith.environments.library import ENVIRONMENTS
+from trajsmith.environments.library import ENVIRONMENTS, list_environments_in
 from trajsmith.environments.library.smart_home.seeds import SCENES
 from trajsmith.environments.native_source import build_library_source
-from trajsmith.grounding import check_scenarios
+from trajsmith.grounding import check_phrasebook, check_scenarios
+from trajsmith.phrasing import LanguageCode, use_language
 from trajsmith.phrasing.templates import render_phrase
+from trajsmith.records import InputError
 
 
+@pytest.mark.parametrize("language", ["en", "de"])
 @pytest.mark.parametrize("name", ENVIRONMENTS.names())
-def test_the_scenarios_fit_the_tools(name: str) -> None:
-    source = build_library_source(name, {})
-    check_scenarios(source.scenarios, ENVIRONMENTS.get(name).describe())
+def test_the_words_fit_the_tools(name: str, language: LanguageCode) -> None:
+    """Runs do not check them again."""
+    if name not in list_environments_in(language):
+        pytest.skip(f"{name} has no words in this language")
+    with use_language(language):
+        source, spec = build_library_source(name, {}), ENVIRONMENTS.get(name).describe()
+        assert source.has_bundled_words and source.phrasebook.tools
+        check_phrasebook(source.phrasebook, spec)
+        check_scenarios(source.scenarios, spec)
+
+
+def test_words_of_users_are_checked_in_place_of_bundled_ones(tmp_path: Path) -> None:
+    (tmp_path / "phrases.yaml").write_text("tools: {no_such_tool: {ask: [do it]}}\n", "utf-8")
+    source = build_library_source("retail", {}, tmp_path / "phrases.yaml")
+    assert not source.has_bundled_words
+    with pytest.raises(InputError, match="no_such_tool"):
+        check_phrasebook(source.phrasebook, ENVIRONMENTS.get("retail").describe())
 
 
 def test_requests_to_the_house_say_on_or_off_and_lock_or_unlock() -> None:
