@@ -58,6 +58,8 @@ GOOD = {
     "repair": ["done", "--out", "repaired"],
     "audit": ["done"],
     "card": ["done"],
+    "show": ["done", "x"],
+    "compress": ["done"],
     "push": ["done", "me/data", "--dry-run"],
     "plugins": [],
     "sft": ["line.yaml"],
