@@ -42,7 +42,7 @@ def hash_id(name: str) -> int:
     """Return the 64 bits by which an id is looked up."""
     import xxhash
 
-    return xxhash.xxh64_intdigest(name.encode())
+    return xxhash.xxh64_intdigest(name.encode("utf-8", "surrogatepass"))
 
 
 class IdIndexBuilder:

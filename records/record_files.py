@@ -39,7 +39,8 @@ def build_index_path(path: Path) -> Path:
 
 def find_form(path: Path) -> Path | None:
     """Return the form of a record file that counts, by its plain name; None if there is none."""
-    return next((form for form in (path, build_compressed_path(path)) if form.is_file()), None)
+    forms = (path, build_compressed_path(path), path)  # the plain one may take the place of the other in between
+    return next((form for form in forms if form.is_file()), None)
 
 
 def has_records(path: Path) -> bool:

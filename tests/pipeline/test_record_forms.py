@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -11,8 +12,10 @@ import pytest
 from trajsmith.api.runs import Run, load_run, resume, run
 from trajsmith.pipeline import record_forms
 from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.diagnosis import write_plan
 from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.record_forms import RECORD_FILES, compress_run, restore_run
+from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError, RunError, open_records
 
@@ -309,6 +312,38 @@ def test_what_cannot_be_shown_is_one_line(plain: Path, trajsmith: Any, name: str
     done = trajsmith("show", plain, name)
     assert done.code == 2
     assert done.err.startswith(f"error: {error}")
+
+
+def test_an_id_of_bytes_that_are_no_text_is_one_line(plain: Path, trajsmith: Any) -> None:
+    for command in (("show", plain, "traj_\udcff"), ("replay", plain, "--id", "traj_\udcff")):
+        done = trajsmith(*command)
+        assert done.code == 2
+        assert "Traceback" not in done.err
+
+
+def test_files_that_are_no_run_get_no_index_beside_them(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next export into the folder of a package would refuse a file that no export writes."""
+    monkeypatch.setattr("trajsmith.records.record_files.INDEXED", 100)
+    shutil.rmtree(copied / "ledger")
+    before = sorted(copied.iterdir())
+    with RunDirectory(copied).open_lookup("trajectories.jsonl") as lookup:
+        assert lookup.find_line("traj_0123456789abcdef") is None
+    assert sorted(copied.iterdir()) == before
+
+
+def test_a_plan_of_a_compressed_evaluation_avoids_its_tasks(
+    plain: Path, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("trajsmith.pipeline.diagnosis.build_plan", lambda _, avoid: asked.append([*avoid]))
+    for folder in (plain, packed, tmp_path):
+        assert write_plan(SimpleNamespace(), folder, tmp_path) is None
+    assert asked == [[plain / "tasks.jsonl"], [packed / "tasks.jsonl"], []]
+
+
+def test_before_dialogues_are_played_none_is_found(copied: Path) -> None:
+    (copied / "trajectories.jsonl").unlink()
+    assert PlayedPairs(RunDirectory(copied)).find(["traj_0123456789abcdef"]) == []
 
 
 def test_a_large_plain_run_gets_an_index_that_a_change_makes_worthless(

@@ -97,6 +97,14 @@ def test_a_pilot_that_measures_nothing_is_refused(make_pilot: Any, config: str, 
         plan_scale(make_pilot(config, accepted), 1000, 1, 1)
 
 
+def test_a_pilot_that_drew_no_chains_is_refused(make_pilot: Any) -> None:
+    pilot = make_pilot()
+    summary = pilot.read_json("summary.json")
+    pilot.write_json("summary.json", summary | {"funnel": {"repaired": 9, "accepted": 9}})
+    with pytest.raises(InputError, match="drew no chains"):
+        plan_scale(pilot, 1000, 1, 1)
+
+
 def test_the_command_names_the_bottleneck(make_pilot: Any, trajsmith: Any) -> None:
     pilot = make_pilot()
     done = trajsmith("plan", pilot.path, "--count", "1000000", "--nodes", "50", "--cores", "16")

@@ -68,6 +68,19 @@ def test_a_pushed_run_takes_its_phrases_along(tmp_path):
     assert {file.name for file in (tmp_path / "run/files/env").iterdir()} == {file.name for file in own.iterdir()}
 
 
+def test_words_of_a_bundled_environment_go_along(tmp_path):
+    for name in ("words.yaml", "words.de.yaml", "stories.yaml"):
+        (tmp_path / name).write_text("")
+    entry = EnvironmentSettings(library="bank", phrases=tmp_path / "words.yaml", scenarios=tmp_path / "stories.yaml")
+    taken = _take_files(entry, tmp_path / "run", PurePosixPath())
+    assert (taken.library, taken.python) == ("bank", None)
+    assert (taken.phrases, taken.scenarios) == (Path("files/bank/words.yaml"), Path("files/bank/stories.yaml"))
+    copied = {file.name for file in (tmp_path / "run/files/bank").iterdir()}
+    assert copied == {"words.yaml", "words.de.yaml", "stories.yaml"}
+    plain = EnvironmentSettings(library="bank")
+    assert _take_files(plain, tmp_path / "other", PurePosixPath()) is plain
+
+
 def test_a_pushed_run_takes_the_scenarios_beside_its_phrases_along(tmp_path):
     """As `open_scenarios` finds them, and not those of the environment's own folder, which it does not read."""
     for name in ("env.py", "scenarios.yaml", "words/phrases.yaml", "words/scenarios.yaml", "words/scenarios.de.yaml"):

@@ -94,7 +94,7 @@ def write_plan(diagnosis: Diagnosis, folder: Path, out: Path) -> Path | None:
         out: Where the plan is written; an older one is removed.
     """
     tasks = folder / TASKS
-    plan, file = build_plan(diagnosis, [tasks.resolve()] if tasks.is_file() else []), out / PLAN
+    plan, file = build_plan(diagnosis, [tasks.resolve()] if has_records(tasks) else []), out / PLAN
     if plan is None:
         file.unlink(missing_ok=True)
         return None

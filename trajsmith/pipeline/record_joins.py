@@ -51,6 +51,8 @@ class PlayedPairs:
             InputError: A record is damaged.
             RunError: A task is missing.
         """
+        if not has_records(self.run.file(TRAJECTORIES)):
+            return []
         path = find_written_tasks(self.run)
         with self.run.open_lookup(TRAJECTORIES) as plays, self.run.open_lookup(path.name) as tasks:
             lines = sorted(line for line in map(plays.find_line, dict.fromkeys(names)) if line is not None)

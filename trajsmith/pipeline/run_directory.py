@@ -203,13 +203,13 @@ class RunDirectory:
         return self.path / SCRAP / f"{path.name}.{os.getpid()}.{threading.get_ident()}"
 
     def open_lookup(self, name: str) -> RecordLookup:
-        """Open a record file to look records up by their ids; a large plain one gets an index beside it.
+        """Open a record file to look records up by their ids; a large plain one of a run gets an index beside it.
 
         Raises:
             InputError: The file is missing, damaged, or holds something else.
         """
         path = self.file(name)
-        return RecordLookup(path, self.build_part_path(path))
+        return RecordLookup(path, self.build_part_path(path) if (self.path / LEDGER).is_dir() else None)
 
     def refuse_links(self) -> None:
         """Refuse a run with a symbolic link in it: whoever made the run chose what is written through it.

@@ -87,7 +87,9 @@ def plan_scale(pilot: RunDirectory, count: int, nodes: int, cores: int) -> Scale
             "make a pilot with trajsmith run CONFIG --run PILOT --set engine.workers=1 --set sample.count=400"
         )
     summary = Summary.model_validate(pilot.read_json(SUMMARY))
-    accepted = summary.funnel["accepted"]
+    accepted = summary.funnel.get("accepted", 0)
+    if "sampled" not in summary.funnel:
+        raise InputError(f"{pilot.path} drew no chains (it repairs or imports plays): a plan needs a pilot that did")
     if not accepted:
         raise InputError(f"{pilot.path} accepted no trajectory: a plan needs a pilot that did")
     factor = count / accepted

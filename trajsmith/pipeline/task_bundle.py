@@ -80,19 +80,20 @@ def write_task_bundle(
 
 def _take_files(entry: EnvironmentSettings, folder: Path, place: PurePosixPath) -> EnvironmentSettings:
     """Copy what an entry names, and return the entry that names the copies."""
-    if entry.python is None:
-        return entry
-    source, name = find_python_file(entry.python)
-    target = folder / "files" / source.stem
-    target.mkdir(parents=True, exist_ok=True)
-    beside = (path for pattern in BESIDE for path in (entry.phrases or source).parent.glob(pattern))
     books = [path for path in (entry.phrases, entry.scenarios) if path is not None]
+    if entry.python is None and not books:
+        return entry
+    source, name = (None, "") if entry.python is None else find_python_file(entry.python)
+    stem = entry.library or entry.kind if source is None else source.stem
+    target, there = folder / "files" / stem, Path(str(place)) / "files" / stem
+    target.mkdir(parents=True, exist_ok=True)
+    words = entry.phrases or source
+    beside = (path for pattern in BESIDE for path in words.parent.glob(pattern)) if words is not None else ()
     named = (file for path in books for file in path.parent.glob(f"{path.stem}*{path.suffix}"))
-    for path in (source, *beside, *entry.state_files, *named):
+    for path in (*([] if source is None else [source]), *beside, *entry.state_files, *named):
         shutil.copyfile(path, target / path.name)
-    there = Path(str(place)) / "files" / source.stem
     update = {
-        "python": f"{there / source.name}{':' if name else ''}{name}",
+        "python": None if source is None else f"{there / source.name}{':' if name else ''}{name}",
         "state_files": tuple(there / path.name for path in entry.state_files),
         "phrases": entry.phrases and there / entry.phrases.name,
         "scenarios": entry.scenarios and there / entry.scenarios.name,
