@@ -62,11 +62,13 @@ def test_a_dataset_is_pushed_private_and_loads_from_the_hub_as_it_was(tmp_path, 
     assert hub.repos["datasets/me/rows"]["private"] is True
     assert hub.files("datasets/me/rows") == contents(tmp_path / "dataset")
     code = (
-        "import sys, orjson\nfrom datasets import load_dataset\n"
+        "import os, sys, orjson\nfrom datasets import load_dataset\n"
         "loaded = load_dataset('me/rows')\n"
         "streamed = list(load_dataset('me/rows', split='train', streaming=True))\n"
         "assert streamed == list(loaded['train'])\n"
         "sys.stdout.buffer.write(orjson.dumps({name: list(split) for name, split in loaded.items()}))\n"
+        "sys.stdout.flush()\n"
+        "os._exit(0)\n"  # threads of a streamed dataset can abort the interpreter at its end
     )
     environment = {
         **os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": hub.token, "HF_HOME": str(tmp_path / "home"),

@@ -126,7 +126,10 @@ def test_commands_that_open_an_environment_name_the_file_at_fault(tmp_path, monk
 def test_words_are_checked_when_a_run_starts_and_not_when_it_goes_on(tmp_path, monkeypatch):
     checked = []
     monkeypatch.setattr(run_context, "check_phrasebook", lambda book, spec: checked.append(spec.name))
-    settings = {"name": "words", "run": tmp_path / "run", "environments": [{"library": "bank", "states": {"small": 1}}]}
+    (tmp_path / "phrases.yaml").write_text("{}\n")
+    bank, shop = {"library": "bank", "states": {"small": 1}}, {"library": "retail", "states": {"small": 1}}
+    bank["phrases"] = tmp_path / "phrases.yaml"  # those of the shop are bundled, and checked by the tests
+    settings = {"name": "words", "run": tmp_path / "run", "environments": [bank, shop]}
     config = RunConfig.model_validate(settings)
     run = RunDirectory.create(config.run, dump_settings(config))
     with run.lock():
