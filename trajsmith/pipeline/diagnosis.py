@@ -169,7 +169,9 @@ def _iter_traces(folder: Path) -> Iterator[FailedTrace]:
     for played in read_transcripts(folder) if is_evaluation(folder) else _read_run(folder):
         if played.passed is False:
             one, trajectory = observe_episode(played), played.trajectory
-            tools = trajectory.tools
+            called = (event.tool for event in trajectory.events if event.error not in ("unknown_tool", "malformed"))
+            needed = (call.tool for call in played.task.gold_calls)  # with tool search, not all of them are shown
+            tools = tuple(dict.fromkeys((*trajectory.tools, *needed, *called)))
             yield FailedTrace(episode=one.episode, tools=tools, messages=trajectory.messages, step=one.step)
 
 
