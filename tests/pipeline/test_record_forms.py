@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import orjson
+import pyarrow.parquet
 import pytest
 
 from trajsmith.api.runs import Run, load_run, resume, run
@@ -67,6 +68,12 @@ def read_records(path: Path) -> dict[str, bytes]:
     return contents
 
 
+def read_rows(path: Path) -> list[Any]:
+    """Return the rows and the schema, which say in a failure what bytes cannot."""
+    tables = [pyarrow.parquet.read_table(file) for file in sorted(path.glob("dataset/data/*.parquet"))]
+    return [[*table.to_pylist(), str(table.schema)] for table in tables]
+
+
 def read_dataset(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in path.glob("dataset/data/*")}
 
@@ -92,12 +99,13 @@ def test_small_runs_stay_plain(plain: Path) -> None:
 def test_an_export_of_compressed_records_has_the_same_bytes(
     packed: Path, plain: Path, trajsmith: Any, workers: int
 ) -> None:
-    dataset = read_dataset(packed)
+    dataset, rows = read_dataset(packed), read_rows(packed)
     shutil.rmtree(packed / "dataset")
     config = (packed / "config.yaml").read_text()
     (packed / "config.yaml").write_text(config.replace("workers: 1", f"workers: {workers}"))
     done = trajsmith("export", packed)
     assert done.code == 0, done.err
+    assert read_rows(packed) == rows
     assert read_dataset(packed) == dataset == read_dataset(plain)
     assert list_forms(packed) == [f"{name}.jsonl.zst" for name in sorted(STAGES)]
 
