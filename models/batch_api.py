@@ -16,6 +16,8 @@ import orjson
 from trajsmith.models.failures import OUTAGE, FailedAttempt, HttpErrorResponse
 from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.openai_server import PATHS, OpenAIProvider
+from trajsmith.models.provider import Provider
+from trajsmith.models.replicas import ReplicatedProvider
 from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.records import AppendFile, JsonObject, RunError, TrajsmithError, read_lines, to_one_line
 
@@ -331,8 +333,10 @@ def _take_batch(bodies: dict[str, bytes], most: int, most_bytes: int) -> Iterato
 
 
 @PROVIDERS.register("openai")
-def open_openai_provider(entry: str, settings: ModelSettings, folder: Path | None) -> OpenAIProvider | BatchApiProvider:
-    """Open an OpenAI-compatible server, for single requests or through its batch API."""
+def open_openai_provider(entry: str, settings: ModelSettings, folder: Path | None) -> Provider:
+    """Open an OpenAI-compatible server, for single requests or through its batch API, or several servers."""
+    if settings.replicas:
+        return ReplicatedProvider(entry, settings, OpenAIProvider)
     provider = OpenAIProvider(entry, settings)
     if settings.batch and folder is not None:
         return BatchApiProvider(provider, folder / f"batches-{entry}.jsonl")

@@ -90,7 +90,7 @@ class OpenAIProvider:
         headers = {name: value for name, value in self.client.default_headers.items() if isinstance(value, str)}
         return ClientSession(
             connector=TCPConnector(
-                limit=self.settings.concurrency, keepalive_timeout=KEEPALIVE_SECONDS, ssl=httpx2.create_ssl_context()
+                limit=self.settings.connections, keepalive_timeout=KEEPALIVE_SECONDS, ssl=httpx2.create_ssl_context()
             ),
             timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),  # the rest is `Persistent`'s
             headers={**headers, "Authorization": f"Bearer {self.client.api_key}"},

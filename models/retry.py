@@ -116,14 +116,18 @@ class RetryingProvider:
             left = course.first_sent + self._settings.deadline - monotonic()
             if left <= 0 and not self._settings.is_in_process:  # it waited too long for its turn: not sent, so not paid
                 raise FailedAttempt("timeout", f"no answer within {self._settings.deadline:.3g} s", retryable=False)
+            sent = monotonic()
             try:
                 seconds = None if self._settings.is_in_process else min(self._settings.timeout, left)
-                return await self._in_time(request, seconds)
+                reply = await self._in_time(request, seconds)
             except FailedAttempt as failed:
+                self._limits.note_failure(sent, failed.kind)
                 course.failed.append(failed)
                 if failed.usage is not None:
                     wasted(failed.usage)
                 raise
+            self._limits.note_reply(sent, reply.usage.completion_tokens)
+            return reply
 
     async def _in_time(self, request: ChatRequest, seconds: float | None) -> ChatReply:
         """Make an attempt; `seconds` is None for a model in this process, which computes on if nobody waits for it."""

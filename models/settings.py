@@ -12,7 +12,6 @@ from pydantic import (
     Field,
     PositiveFloat,
     PositiveInt,
-    field_validator,
     model_validator,
 )
 
@@ -21,6 +20,8 @@ from trajsmith.records import FrozenModel, InputError, JsonObject, Registry, Too
 HOSTED_URL = "https://api.openai.com/v1"
 HOSTED_KEY = "OPENAI_API_KEY"
 SCRIPTED = "scripted"
+MOST_CONCURRENCY = 1024
+"""Requests in flight that `concurrency: auto` ends at."""
 
 Role = Literal["proposer", "writer", "checker", "user", "agent", "judge", "classify", "refine"]
 ROLES: tuple[Role, ...] = ("proposer", "writer", "checker", "user", "agent", "judge", "classify", "refine")
@@ -71,21 +72,56 @@ def _has_host(address: str) -> bool:
         return False
 
 
+def _check_address(value: str) -> str:
+    if not (re.fullmatch(r"https?://[^\s@?#]+", value) and value.isprintable() and _has_host(value)):
+        raise ValueError("an address such as http://localhost:8000/v1, without a name, key or query in it: key_env")
+    return value.rstrip("/")
+
+
+def _check_variable(value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise InputError("key_env must name an environment variable, for example OPENAI_API_KEY, not hold the key")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_check_address)]
+Variable = Annotated[str | None, AfterValidator(_check_variable)]
+
+
+class ServerSettings(FrozenModel):
+    """One of several servers with the same model."""
+
+    base_url: Address
+    """Address up to and including /v1."""
+    key_env: Variable = None
+    """Environment variable that holds its key."""
+    weight: PositiveFloat = 1.0
+    """Its share of the dialogues, against 1 of the server at the model's own `base_url`."""
+
+
+def _address_only(value: object) -> object:
+    return {"base_url": value} if isinstance(value, str) else value
+
+
 class ModelSettings(Sampling):
-    """One model and the server behind it."""
+    """One model and the server behind it, or several."""
 
     provider: Annotated[str, AfterValidator(PROVIDERS.check_name)] = "openai"
     """`openai`: any OpenAI-compatible server; `vllm` and `transformers`: in this process, on this machine."""
     model: str = Field(min_length=1)
     """Name that the server knows, or for a model in this process a folder or a name on the Hub."""
-    base_url: str = HOSTED_URL
+    base_url: Address = HOSTED_URL
     """Address up to and including /v1."""
+    replicas: tuple[Annotated[ServerSettings, BeforeValidator(_address_only)], ...] = ()
+    """Further servers with the same model: addresses, or {base_url, key_env, weight}. A dialogue stays on one server as
+    long as that answers. For `openai` only."""
     api: Literal["chat_completions", "responses"] = "chat_completions"
     """API of the server: chat completions, or OpenAI's Responses API. For `openai` only."""
-    key_env: str | None = None
+    key_env: Variable = None
     """Environment variable that holds the key; for OpenAI's own address OPENAI_API_KEY, elsewhere none."""
-    concurrency: PositiveInt = 32
-    """Requests in flight at a time."""
+    concurrency: PositiveInt | Literal["auto"] = 32
+    """Requests in flight at a time. `auto` finds the number: more while replies stay as fast, half where the server
+    refuses, fails to answer, or slows down."""
     requests_per_minute: PositiveFloat | None = None
     tokens_per_minute: PositiveFloat | None = None
     timeout: PositiveFloat = 120.0
@@ -135,19 +171,36 @@ class ModelSettings(Sampling):
             raise ValueError("the Responses API calls it max_output_tokens: leave max_tokens out of wire_names")
         return self
 
-    @field_validator("key_env")
-    @classmethod
-    def _is_a_name(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-            raise InputError("key_env must name an environment variable, for example OPENAI_API_KEY, not hold the key")
-        return value
+    @model_validator(mode="after")
+    def _check_replicas(self) -> Self:
+        if self.replicas and self.provider != "openai":
+            raise ValueError(f"replicas are for provider openai, not for {self.provider}")
+        if self.replicas and self.batch:
+            raise ValueError("batch: true sends all requests to one server: leave out replicas")
+        addresses = [server.base_url for server in self.list_servers()]
+        for address in addresses:
+            if addresses.count(address) > 1:
+                raise ValueError(f"replicas: {address} is there more than once; give it a weight")
+        return self
 
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        if not (re.fullmatch(r"https?://[^\s@?#]+", value) and value.isprintable() and _has_host(value)):
-            raise ValueError("an address such as http://localhost:8000/v1, without a name, key or query in it: key_env")
-        return value.rstrip("/")
+    @model_validator(mode="after")
+    def _check_concurrency(self) -> Self:
+        if self.concurrency == "auto" and (self.is_in_process or self.batch):
+            raise ValueError("concurrency: auto is for requests that a server answers one by one; give a number")
+        return self
+
+    def list_servers(self) -> list[ServerSettings]:
+        """List the servers that have the model."""
+        return [ServerSettings(base_url=self.base_url, key_env=self.key_env), *self.replicas]
+
+    def of_server(self, server: ServerSettings) -> "ModelSettings":
+        """Return the settings of the model on one of its servers."""
+        return self.model_copy(update={"base_url": server.base_url, "key_env": server.key_env, "replicas": ()})
+
+    @property
+    def connections(self) -> int:
+        """Requests that may be in flight at a time."""
+        return MOST_CONCURRENCY if self.concurrency == "auto" else self.concurrency
 
     @property
     def is_in_process(self) -> bool:

@@ -252,7 +252,7 @@ class TransformersProvider:
             model,
             tokenizer,
             settings.max_tokens or MAX_NEW_TOKENS,
-            batch=settings.concurrency,
+            batch=settings.connections,
             grammars=settings.structured == "native" or (settings.structured == "auto" and has_grammars()),
         )
 
