@@ -41,7 +41,7 @@ durations: $(STAMPS)/dev .servers/.installed  ## Run all tests, and write anew h
 
 servers: .servers/.installed  ## Install the MCP servers that configs/mcp_*.yaml use (npm and pip)
 
-integrations: $(addprefix .integrations/.,atif axolotl datasets harbor in_toto inspect llamafactory mcp_servers nemo_gym openenv unsloth verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
+integrations: $(addprefix .integrations/.,atif axolotl datasets harbor in_toto inspect llamafactory mcp_servers nemo_gym openenv s3fs unsloth verifiers verl)  ## Install the other sides of integrations, each in an environment of its own
 
 test-integrations: $(STAMPS)/dev integrations  ## Drive every integration by the other side's client, and print the table
 	$(BIN)/python -m pytest tests/integrations
@@ -201,9 +201,10 @@ MCP_SERVERS := mcp-server-sqlite==2025.4.25 mcp-server-time==2026.10.19 mcp-serv
 .integrations/.datasets: NEEDS := "datasets==4.0.*"  # the oldest that ms-swift 4.6 takes; unsloth's studio pins 4.3
 .integrations/.in_toto: NEEDS := "securesystemslib[crypto]==1.6.*" "in-toto-attestation==0.9.*"
 .integrations/.harbor: NEEDS := "harbor>=0.24,<0.26"
+.integrations/.s3fs: NEEDS := s3fs "moto[server]==5.2.*" -e .
 .integrations/.nemo_gym .integrations/.harbor: PYTHON := $(PYTHON312)
-.integrations/.openenv .integrations/.verifiers .integrations/.inspect .integrations/.nemo_gym: pyproject.toml
-$(addprefix .integrations/.,atif datasets harbor in_toto inspect nemo_gym openenv verifiers): .integrations/.%: | $(UV)
+.integrations/.openenv .integrations/.verifiers .integrations/.inspect .integrations/.nemo_gym .integrations/.s3fs: pyproject.toml
+$(addprefix .integrations/.,atif datasets harbor in_toto inspect nemo_gym openenv s3fs verifiers): .integrations/.%: | $(UV)
 	$(PYTHON) -m venv --clear .integrations/$*
 	$(UV) pip install --quiet --python .integrations/$*/bin/python $(NEEDS)
 	@touch $@

@@ -131,7 +131,8 @@ class ReplicatedProvider:
         Raises:
             InputError: None can be used.
         """
-        results = await asyncio.gather(*(replica.provider.check() for replica in self._replicas), return_exceptions=True)
+        checks = [replica.provider.check() for replica in self._replicas]
+        results = await asyncio.gather(*checks, return_exceptions=True)
         wrong = [result for result in results if isinstance(result, BaseException)]
         for result in wrong:
             if not isinstance(result, InputError) or len(wrong) == len(results):

@@ -60,6 +60,7 @@ GOOD = {
     "card": ["done"],
     "show": ["done", "x"],
     "compress": ["done"],
+    "copy": ["done", "memory://copies/done"],
     "push": ["done", "me/data", "--dry-run"],
     "plugins": [],
     "sft": ["line.yaml"],

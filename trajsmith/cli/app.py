@@ -73,6 +73,7 @@ app.command()(repair.repair)
 app.command()(plan.plan)
 app.command()(records.compress)
 app.command()(records.show)
+app.command()(records.copy)
 app.command(name="audit")(audit.audit_dialogues_or_suites)
 app.command()(push.card)
 app.command()(push.push)
@@ -151,9 +152,14 @@ def resume(
     """Continue a stopped run, also one of env gen or env grow; nothing is lost, duplicated or done twice.
 
     With --set, stages that the change makes stale are repeated: the command lists them and asks.
+
+    With the address of a copy (engine.copy_to), the run is downloaded first, into runs/NAME or --run:
+    trajsmith resume s3://bucket/runs/big
     """
     from trajsmith.api import runs
     from trajsmith.pipeline.environment_generation import is_generation
+
+    directory, option = records.fetch_named(directory, option)
 
     opened = _open(directory, option)
     if is_generation(opened.config_path):

@@ -1,10 +1,19 @@
 """The configuration of a run: it only composes the settings that the packages own."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, Self
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import to_jsonable_python
 
 from trajsmith.environments.adapters.mcp.client_files import read_client_file
@@ -45,6 +54,21 @@ class RaySettings(FrozenModel):
     """Ray's runtime environment, where nodes do not have trajsmith installed."""
 
 
+def check_copy_address(address: str) -> str:
+    """Return an address of storage without a slash at its end.
+
+    Raises:
+        ValueError: It is none, or has a name, key or query in it.
+    """
+    scheme, _, rest = address.partition("://")
+    plain = (
+        address.isprintable() and not any(mark in rest for mark in "@?#\\") and ".." not in PurePosixPath(rest).parts
+    )
+    if not (scheme.isalnum() and rest.strip("/") and plain):
+        raise ValueError(f"{address}: write an address such as s3://bucket/runs/a, without a name, key or query in it")
+    return address.rstrip("/")
+
+
 class EngineSettings(FrozenModel):
     """Settings of the engine that runs the stages."""
 
@@ -61,6 +85,11 @@ class EngineSettings(FrozenModel):
     compress_above_mb: NonNegativeInt | None = 256
     """Size in MiB above which the record file of a stage is compressed when the stage is done; 0 compresses every one,
     null none. Commands read either form; `trajsmith compress` changes it."""
+    copy_to: Annotated[str, AfterValidator(check_copy_address)] | None = None
+    """Address of a copy of the run on storage that fsspec knows, for example s3://bucket/runs/a (package s3fs), with
+    which `trajsmith resume ADDRESS` goes on elsewhere. Those of shards have the shard in their names."""
+    copy_every: PositiveFloat = 300.0
+    """Seconds between two updates of the copy; the end of a command updates it, too."""
 
 
 class ExportSettings(FrozenModel):

@@ -51,9 +51,11 @@ COPIED_IMPORTS = "imports"
 """Folder of the copies of imported files."""
 LOCK, OWNER = ".lock", ".lock.owner"
 SCRAP = ".tmp"
-KEPT = (LOCK, OWNER, CONFIG, LEDGER, CACHE)
+COPIES = ".copies.json"
+"""What the run knows of its copies on other storage."""
+KEPT = (LOCK, OWNER, CONFIG, LEDGER, CACHE, COPIES)
 """What a fresh start does not remove as a whole."""
-OF_A_START = frozenset({LOCK, OWNER, SCRAP, CONFIG, CACHE, COPIED_IMPORTS, "environments", "states"})
+OF_A_START = frozenset({LOCK, OWNER, SCRAP, COPIES, CONFIG, CACHE, COPIED_IMPORTS, "environments", "states"})
 """What a start writes before its first record; another start loses nothing by taking it over."""
 FIXED = ("name", "seed", "run", "environments")
 """Settings that make it another run."""
@@ -343,7 +345,7 @@ class RunDirectory:
 
     def _holds_files(self) -> bool:
         """False for what a start that was killed leaves behind: empty folders, the lock, scraps."""
-        ours = {self.path / LOCK, self.path / OWNER, self.path / SCRAP}
+        ours = {self.path / name for name in (LOCK, OWNER, SCRAP, COPIES)}
         return any(path.is_file() for path in self.path.rglob("*") if path not in ours and path.parent not in ours)
 
     def _clear(self) -> None:

@@ -36,6 +36,7 @@ from trajsmith.pipeline.record_forms import compress_large_files
 from trajsmith.pipeline.record_joins import TaskCandidates, join_verdicts
 from trajsmith.pipeline.repairs import REPAIR_ORDER, FailedPlays, RepairKind, load_repair_settings, make_repair_stage
 from trajsmith.pipeline.run_context import RunContext
+from trajsmith.pipeline.run_copies import choose_address, keep_copy
 from trajsmith.pipeline.run_directory import VERDICTS, RunDirectory
 from trajsmith.pipeline.run_pages import GALLERY, is_outdated, write_pages
 from trajsmith.pipeline.run_summary import RunTally, find_main_reason
@@ -148,10 +149,10 @@ async def import_traces(run: RunDirectory, progress: RunProgress | None = None) 
         async with _opened(load_config(run.config_path), run, ("verify",)) as context:
             await run_imports(run, context, progress)
             await _run_stages(run, context, ("verify",), progress)
-        compress_large_files(run, context.config.engine, progress)
-        summary = _tallied(run, context)
-        run.write_json("summary.json", summary.model_dump(mode="json"))
-        return summary
+            compress_large_files(run, context.config.engine, progress)
+            summary = _tallied(run, context)
+            run.write_json("summary.json", summary.model_dump(mode="json"))
+            return summary
 
 
 async def repair_plays(run: RunDirectory, kind: RepairKind, progress: RunProgress | None = None) -> Summary:
@@ -204,13 +205,14 @@ def _tallied(run: RunDirectory, context: RunContext) -> Summary:
 async def _opened(config: RunConfig, run: RunDirectory, stages: Sequence[str]) -> AsyncIterator[RunContext]:
     """The world, with the models that these stages need found in order, and let go of whatever happens."""
     wanted = await check_ready(config, stages)
-    context = await RunContext.open(config, run)
-    try:
-        if wanted:
-            await context.registry.run_preflight(wanted)
-        yield context
-    finally:
-        await context.close()
+    async with keep_copy(run, choose_address(config), config.engine.copy_every):
+        context = await RunContext.open(config, run)
+        try:
+            if wanted:
+                await context.registry.run_preflight(wanted)
+            yield context
+        finally:
+            await context.close()
 
 
 async def check_ready(config: RunConfig, stages: Sequence[str] = ORDER) -> list[Role]:
