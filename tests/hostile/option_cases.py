@@ -60,6 +60,7 @@ GOOD = {
     "card": ["done"],
     "show": ["done", "x"],
     "compress": ["done"],
+    "find": ["done", "--limit", "3"],
     "copy": ["done", "memory://copies/done"],
     "push": ["done", "me/data", "--dry-run"],
     "plugins": [],

@@ -1,10 +1,12 @@
-"""`trajsmith compress`, `copy` and `show`: how the records of a run are stored, where, and one of them."""
+"""`trajsmith compress`, `copy`, `find` and `show`: how the records of a run are stored, where, and some of them."""
 
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated
 
 import orjson
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from trajsmith.cli.console import out, print_line
@@ -56,6 +58,56 @@ def show(
     for record in find_records(directory, names):
         data = record.to_line().rstrip(b"\n")
         typer.echo(data if line else orjson.dumps(orjson.loads(data), option=orjson.OPT_INDENT_2))
+
+
+def find(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or hub:owner/name.")],
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT...", help="What user or agent said; all of it, in any case.")
+    ] = None,
+    environment: Annotated[str, typer.Option("--environment", help="Only dialogues of this environment.")] = "",
+    tools: Annotated[
+        list[str] | None, typer.Option("--tool", help="Only dialogues in which this tool is called. May be repeated.")
+    ] = None,
+    outcome: Annotated[
+        str, typer.Option("--outcome", help="accepted, rejected, or an outcome such as wrong_state.")
+    ] = "",
+    variant: Annotated[str, typer.Option("--variant", help="Variant of the task: base, refused_call.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Part of a reason of the verdict.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, from the first.")] = 20,
+    pages: Annotated[
+        Path | None, typer.Option("--pages", help="New folder: the dialogues as pages to read in a browser.")
+    ] = None,
+) -> None:
+    """Find dialogues of a run by what was said, called and judged, and print them or write them as pages.
+
+    trajsmith find runs/big "cancel my order" --tool cancel_order --outcome rejected --pages found
+    """
+    from contextlib import ExitStack
+    from itertools import islice
+
+    from trajsmith.export import ConversationBrowser
+    from trajsmith.pipeline.dialogue_search import DialogueQuery, find_dialogues
+
+    if pages is not None and pages.exists():
+        raise InputError(f"{pages} is there already: name a new folder")
+    query = DialogueQuery(tuple(texts or ()), environment, tuple(tools or ()), outcome, variant, reason)
+    table = Table("id", "environment", "outcome", "calls", "first request")
+    with ExitStack() as stack:
+        browser = pages and stack.enter_context(ConversationBrowser(pages, str(directory), prefix=0, report=""))
+        for task, trajectory, verdict in islice(find_dialogues(directory, query), limit):
+            if browser:
+                browser.add(task, trajectory, verdict)
+            request = next((message.content or "" for message in trajectory.messages if message.role == "user"), "")
+            result = "accepted" if verdict.accepted else verdict.outcome
+            calls = sum(len(message.tool_calls or ()) for message in trajectory.messages)
+            table.add_row(trajectory.id, trajectory.environment, result, str(calls), escape(shorten(request, 70)))
+        if not table.rows:
+            raise RunError("no dialogue has all of that")
+    out.print(table)
+    if table.row_count == limit:
+        print_line(f"stopped after {limit}; --limit finds more")
+    print_line(f"open {pages / 'index.html'} in a browser" if pages else f"trajsmith show {directory} ID prints one")
 
 
 def copy(

@@ -168,8 +168,8 @@ def judge(
 
     lines = _read_transcript(transcript) if transcript.is_file() else []
     if answer is not None and answer.is_file():
-        said = answer.read_text("utf-8", "replace")  # whatever the agent wrote is judged
-        lines.append({"tool": MESSAGE_USER.name, "arguments": {"text": said}})
+        spoken = answer.read_text("utf-8", "replace")  # whatever the agent wrote is judged
+        lines.append({"tool": MESSAGE_USER.name, "arguments": {"text": spoken}})
     with open_tasks(open_run(run)) as source:
         chosen = _choose(source, task)
         _, verdict = judge_transcript(source, chosen, lines)
