@@ -191,6 +191,8 @@ def test_a_run_keeps_its_copy_and_goes_on_from_it_elsewhere(
     back = fetch_copy(URL, tmp_path / "b")
     assert read_records(back) == read_records(made.path) == read_records(finished)
     assert (back / "summary.json").is_file()
+    assert "flaky://" in (back / "config.yaml").read_text()
+    assert "flaky://" not in (back / "dataset" / "config.yaml").read_text(), "a private address is not published"
     resume(back)
     for _ in range(2):
         with pytest.raises(RunError, match="was taken over by another directory"):

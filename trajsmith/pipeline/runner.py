@@ -400,7 +400,8 @@ def _describe(
     plots = build_plots(summary, statistics, compute_tool_coverage(summary, specs, statistics))
     for name, picture in plots.items():
         dataset.attach(name, picture)
-    shared = config.model_copy(update={"run": Path("runs") / config.run.name})
+    private = {"run": Path("runs") / config.run.name, "engine": config.engine.model_copy(update={"copy_to": None})}
+    shared = config.model_copy(update=private)
     dataset.attach("config.yaml", dump_settings(shared, folders=False))
     splits, license = dataset.splits, config.export.license
     card = build_card(summary, specs, statistics, license=license, splits=splits, plots=list(plots))
