@@ -137,8 +137,9 @@ class ConfirmationWriter:
             and all(call.arguments.get(name) in values for name, values in batch.arguments.items())
         ]
         values = {name: self._name_value(call, name, {}) for name in call.arguments}
-        action = pick_text([batch.confirm for batch in batches if batch.confirm], values, self.rng)
-        each = next((batch.confirm_each for batch in batches if batch.confirm_each), "")
+        action = pick_text([text for batch in batches for text in batch.confirm], values, self.rng)
+        details = list(dict.fromkeys(text for batch in batches for text in batch.confirm_each))
+        each = self.rng.choice(details) if details else ""
         names = self._add_details(self.name_all(calls), each, calls)
         if action is None:
             return self.write(calls)

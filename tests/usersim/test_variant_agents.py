@@ -218,9 +218,22 @@ def test_what_a_batch_comes_to_stands_after_the_list():
 
 
 def test_a_question_on_a_batch_tells_what_comes_back_for_each_thing():
-    batch = BATCH.model_copy(update={"confirm": "cancel all of these orders", "confirm_each": "{placed_on|date} back"})
+    words = {"confirm": ("cancel all of these orders",), "confirm_each": ("{placed_on|date} back",)}
+    batch = BATCH.model_copy(update=words)
     question = build_agent(ORDERS[:2], {"act": "batch"}, (), (batch,))._write_for_all(ORDERS[:2])
     assert "1 May 2026 (1 May 2026 back) and 2 May 2026 (2 May 2026 back)" in question
+
+
+def test_a_question_on_a_batch_is_asked_in_each_of_its_ways():
+    words = {"confirm": ("cancel all of these orders", "call off all of these"), "confirm_each": ("{placed_on|date}",)}
+    batch = BatchRequest.model_validate({**BATCH.model_dump(), **words})
+    asked = set()
+    for seed in range(20):
+        agent = build_agent(ORDERS[:2], {"act": "batch"}, (), (batch,))
+        agent.rng = random.Random(seed)
+        asked.add("call off" in agent._write_for_all(ORDERS[:2]))
+    assert asked == {True, False}
+    assert BatchRequest.model_validate({**BATCH.model_dump(), "confirm": "stop all"}).confirm == ("stop all",)
 
 
 @pytest.mark.parametrize(
