@@ -69,7 +69,8 @@ class _PhrasebookCheck:
         parameters = _list_parameters(self.tools[name])
         for kind in ("ask", "say", "narrate", "request"):
             yield from _check_slots(f"{key}.{kind}", getattr(phrases, kind), parameters)
-        yield from self._check_fields(f"{key}.confirm", name, phrases.confirm, {*parameters, "row"})
+        for kind in ("confirm", "unavailable"):
+            yield from self._check_fields(f"{key}.{kind}", name, getattr(phrases, kind), {*parameters, "row"})
         for kind in ("done", "brief", "detailed", "report"):
             yield from self._check_fields(f"{key}.{kind}", name, getattr(phrases, kind), OF_A_RESULT)
         for path in phrases.facts:

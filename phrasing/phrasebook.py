@@ -73,6 +73,9 @@ class ToolPhrases(FrozenModel):
     """Parameters for which the agent may offer another value where a call is refused: "amount", "room_id"."""
     implausible: tuple[str, ...] = ()
     """Patterns of refusals that no user would run into, so that no task is made of them: "is a blind"."""
+    unavailable: tuple[str, ...] = ()
+    """What the agent adds where it does not have the tool: what it can do all the same, or how long there is time, as
+    far as results have shown it. Slots as in `confirm`; the user is asked nothing."""
     request: tuple[str, ...] = ()
     """User tools: what the agent asks the user to do, after "Could you": "restart the router"."""
     purpose: str = ""

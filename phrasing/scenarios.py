@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from trajsmith.phrasing.phrasebook import Question, insert_said_words
+from trajsmith.phrasing.phrasebook import Question, Templates, insert_said_words
 from trajsmith.phrasing.yaml_files import WordsOfFile, find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel, InputError, JsonValue
 
@@ -167,9 +167,9 @@ class BatchRequest(FrozenModel):
     apart: tuple[str, ...] = ()
     """Columns of the state with the day of a thing, and the number of its days where it has several: rows that are
     added are on days of their own."""
-    confirm: str = ""
-    """Verb phrase in which the agent asks for a yes for all of them, where it must."""
-    confirm_each: str = ""
+    confirm: Templates = ()
+    """Verb phrases in which the agent asks for a yes for all of them, where it must."""
+    confirm_each: Templates = ()
     """What this question says of each thing, in brackets after its name: what of its price comes back. Slots are the
     fields of its row."""
     done: tuple[str, ...] = ()

@@ -127,6 +127,11 @@ class ConfirmationWriter:
         """Return a verb phrase for a call that names what it is about, without what follows from it."""
         return self._describe(call, identified)[0].partition("; ")[0].replace(_SEMICOLON, ";")
 
+    def fill_slots(self, texts: Sequence[str], call: GoldCall, identified: IdentifiedRows) -> str:
+        """Return one of the texts that the values of a call and what results show of its things fit; empty if none."""
+        values = {name: self._name_value(call, name, identified) for name in call.arguments}
+        return pick_text(texts, {**values, "row": self._collect_shown(identified)}, self.rng) or ""
+
     def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one question for the same call on many things, with the name of each."""
         call, identified = calls[0]
@@ -137,8 +142,9 @@ class ConfirmationWriter:
             and all(call.arguments.get(name) in values for name, values in batch.arguments.items())
         ]
         values = {name: self._name_value(call, name, {}) for name in call.arguments}
-        action = pick_text([batch.confirm for batch in batches if batch.confirm], values, self.rng)
-        each = next((batch.confirm_each for batch in batches if batch.confirm_each), "")
+        action = pick_text([text for batch in batches for text in batch.confirm], values, self.rng)
+        details = list(dict.fromkeys(text for batch in batches for text in batch.confirm_each))
+        each = self.rng.choice(details) if details else ""
         names = self._add_details(self.name_all(calls), each, calls)
         if action is None:
             return self.write(calls)

@@ -339,6 +339,8 @@ class ScriptedAgent:
         identified: dict[str, IdentifiedRow] = {}
         for path, source, value in iterate_leaves(call):
             name = path.split(".")[-1]
+            if isinstance(source, FromOutput) and source.call >= len(self.results):
+                continue  # a look-up that was not made: the tool of the call is not there
             shown = self._find_shown(name, value)
             if isinstance(source, FromOutput) and self.calls[source.call].actor == "assistant":
                 try:

@@ -151,6 +151,10 @@ class VariantAgent(ScriptedAgent):
             if self.twist.offer is not None:
                 return self._offer(text, self.twist.offer)
             text += self._ask_for_another(forbidden, because)
+        if self.twist.hidden and forbidden:
+            remains = self._say_what_remains(forbidden)
+            if remains:
+                return AgentAct(Message(role="assistant", content=f"{text} {remains}"))
         last = self.turn == len(self.task.turns) - 1 and self.task.mode != "direct"
         return AgentAct(Message(role="assistant", content=text + (self.rng.choice(FURTHER) if last else "")))
 
@@ -169,6 +173,12 @@ class VariantAgent(ScriptedAgent):
             writer = ConfirmationWriter(self.wording, self.rng, self.voice)
             return writer.describe(call, self._identified_rows(call))
         return plain
+
+    def _say_what_remains(self, call: GoldCall) -> str:
+        """Return what can be done without the tool of a call, or how long there is time; empty where no result shows
+        any."""
+        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        return writer.fill_slots(self.wording.tool(call.tool).unavailable, call, self._identified_rows(call))
 
     def _ask_for_another(self, call: GoldCall | None, because: str) -> str:
         """Return a sentence that invites the user to name another day or time, where the reason is about that."""

@@ -251,7 +251,7 @@ _AGENT = AgentSentences(
 )
 _CONFIRMS = ConfirmationSentences(
     this_thing=r"\b(?:this|that) {}\b",
-    these_things=r"\b(?:all|each) of these(?: {}\b|(?=[,.;]|$| (?:in|on|for|to|back|with)\b))",
+    these_things=r"\b(?:all|each) of these(?: {}\b|(?=[,.;]|$| (?:in|on|for|to|back|with|from|out|and)\b))",
     singular=re.compile(r"\b(?:it|its|it's)\b"),
     second_person="your ",
     speaker_words=frozenset({"i", "i've", "i'm", "me", "our"}),

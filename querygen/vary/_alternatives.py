@@ -19,7 +19,7 @@ FAR = 45
 """Days from the wanted day within which another last day may be offered."""
 NEAR = 7
 """The same of the day on which something is to be: who wants to travel on 7 December does not go on 30 November."""
-_LAST_DAY = re.compile(r"until|expir|end|last|due", re.IGNORECASE)
+LAST_DAY = re.compile(r"until|expir|end|last|due", re.IGNORECASE)
 """Arguments that end something."""
 _WEEKDAYS = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun|work|week)days?\b|\bMon\b|\bruns on\b", re.IGNORECASE)
 """Refusals that are about the day of the week: a day nearby will do."""
@@ -89,7 +89,7 @@ def _list_candidates(case: VariantCase, request: RefusedRequest) -> list[Alterna
         elif isinstance(source, FromUser) and name in fields:
             choices = fields[name].choices if name in declared else []
             for value in choices or _read_values(
-                call.arguments[name], request.refusal, read_today(case.state), FAR if _LAST_DAY.search(name) else NEAR
+                call.arguments[name], request.refusal, read_today(case.state), FAR if LAST_DAY.search(name) else NEAR
             ):
                 known = case.known[source.known]
                 fact = restate(case, call.tool, known, value).model_copy(update={"key": f"{known.key}.instead"})

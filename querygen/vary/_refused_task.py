@@ -12,7 +12,13 @@ from trajsmith.phrasing import (
     shift_within_calendar,
 )
 from trajsmith.phrasing.refusals import measure_reason
-from trajsmith.querygen.vary._alternatives import Alternative, AlternativeResult, find_alternative, read_today
+from trajsmith.querygen.vary._alternatives import (
+    LAST_DAY,
+    Alternative,
+    AlternativeResult,
+    find_alternative,
+    read_today,
+)
 from trajsmith.querygen.vary._case import VariantCase, VariantResult
 from trajsmith.querygen.vary._refusals import RefusedRequest, read_day
 from trajsmith.querygen.vary._rewording import TurnDraft
@@ -176,7 +182,9 @@ async def _build_variant(
         raise RecordDropped("done_before", refused.tool)
     alternative = result.alternative
     drawn = case.rng.random() < ACCEPTED if alternative is not None else False
-    accepted = alternative is not None and (drawn or _is_nearly_all(request.calls[-1], alternative))
+    accepted = alternative is not None and (
+        drawn or _is_nearly_all(request.calls[-1], alternative, read_today(case.state))
+    )
     calls = [*case.calls[:start], *request.calls, *case.calls[stop:]]
     words = case.words(calls=calls, known={request.known.key: request.known})
     query = words.queries[request.turn]
@@ -234,13 +242,17 @@ def _read_date(value: JsonValue) -> date | None:
     return read_day(value[:10]) if isinstance(value, str) else None
 
 
-def _is_nearly_all(refused: GoldCall, alternative: Alternative) -> bool:
-    """Return True if the offer differs in one number only, which is nearly as much as what was asked for."""
+def _is_nearly_all(refused: GoldCall, alternative: Alternative, today: date) -> bool:
+    """Return True if the offer differs in one number only, which is nearly as much as what was asked for, or in the day
+    that something ends on, nearly as many days from `today`."""
     offered = alternative.call.arguments
-    changed = [(value, offered.get(name)) for name, value in refused.arguments.items() if offered.get(name) != value]
+    changed = [name for name, value in refused.arguments.items() if offered.get(name) != value]
     if len(changed) != 1:
         return False
-    ((asked, granted),) = changed
+    asked, granted = refused.arguments[changed[0]], offered.get(changed[0])
+    days = read_day(asked), read_day(granted)
+    if days[0] and days[1] and LAST_DAY.search(changed[0]):
+        asked, granted = (days[0] - today).days, (days[1] - today).days
     numbers = isinstance(asked, int | float) and isinstance(granted, int | float)
     return numbers and NEARLY_ALL * asked <= granted < asked
 

@@ -55,6 +55,11 @@ def test_bundled_phrasebooks_name_what_there_is(name):
             "tools.freeze_card.facts: no field of the result of freeze_card 'statuss'",
             id="fact",
         ),
+        pytest.param(
+            FREEZE % "unavailable: ['It is {row.statuss}.']",
+            "tools.freeze_card.unavailable: 'It is {row.statuss}.': no parameter or field 'statuss'",
+            id="unavailable",
+        ),
         pytest.param(FREEZE % "done: ['{out.status|mony}']", "no filter named 'mony'", id="filter"),
         pytest.param(
             FREEZE % "done: ['{% if out.status %}It is.']", "tools.freeze_card.done: phrase template", id="syntax"

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -590,14 +591,24 @@ async def test_a_call_that_should_be_refused_and_goes_through_ends_in_words(shel
 
 
 @pytest.mark.parametrize(
-    ("asked", "offered", "taken"), [(15, 14, True), (30, 14, False), (14, 15, False), ("A", "B", False)]
+    ("name", "asked", "offered", "taken"),
+    [
+        ("days", 15, 14, True),
+        ("days", 30, 14, False),
+        ("days", 14, 15, False),
+        ("days", "A", "B", False),
+        ("expires_on", "2026-06-01", "2026-05-31", True),
+        ("expires_on", "2026-06-01", "2026-05-08", False),
+        ("visit_on", "2026-06-01", "2026-05-31", False),
+    ],
 )
-def test_nobody_turns_down_nearly_all_of_what_was_asked_for(asked, offered, taken):
-    refused = GoldCall(tool="extend", arguments={"bill": "B1", "days": asked}, provenance={}, effect="write")
-    call = refused.model_copy(update={"arguments": {"bill": "B1", "days": offered}})
-    assert _is_nearly_all(refused, Alternative(call, (), (offered,))) is taken
-    other = call.model_copy(update={"arguments": {"bill": "B2", "days": offered}})
-    assert not _is_nearly_all(refused, Alternative(other, (), (offered,)))
+def test_nobody_turns_down_nearly_all_of_what_was_asked_for(name, asked, offered, taken):
+    today = date(2026, 5, 1)
+    refused = GoldCall(tool="extend", arguments={"bill": "B1", name: asked}, provenance={}, effect="write")
+    call = refused.model_copy(update={"arguments": {"bill": "B1", name: offered}})
+    assert _is_nearly_all(refused, Alternative(call, (), (offered,)), today) is taken
+    other = call.model_copy(update={"arguments": {"bill": "B2", name: offered}})
+    assert not _is_nearly_all(refused, Alternative(other, (), (offered,)), today)
 
 
 async def test_what_is_on_a_later_page_is_read_page_by_page(shelves):

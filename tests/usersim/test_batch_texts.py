@@ -27,6 +27,8 @@ def test_what_names_share_is_said_once(names, joined):
     [
         ("cancel all of these orders", "cancel A and B"),
         ("put all of these in the trash, which ends their links", "put A and B in the trash, which ends their links"),
+        ("cancel all of these and tell whoever is invited", "cancel A and B and tell whoever is invited"),
+        ("clear all of these from your calendar", "clear A and B from your calendar"),
         ("cancel all of these parcels", "cancel all of these parcels (A and B)"),
     ],
 )

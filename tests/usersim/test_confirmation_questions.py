@@ -178,6 +178,14 @@ def test_only_a_write_to_a_thing_outdates_what_was_shown_of_it(cancelled, known)
     assert (row.shown.get("fee") == 12.5) == known
 
 
+def test_a_look_up_that_was_not_made_identifies_nothing():
+    """Where the tool of a call is missing, what leads to the call is not looked up either."""
+    agent = ScriptedAgent(build_task([]), Wording(BOOK, TOOLS), 0)
+    source = FromOutput(call=1, path="$.result[*].trip_id")
+    call = GoldCall(tool="cancel", arguments={"trip_id": "B1"}, provenance={"trip_id": source}, effect="write")
+    assert agent._identified_rows(call) == {}
+
+
 def test_what_no_call_changes_is_still_known_after_a_write():
     """The price of a trip is told in the next question, too; how many seats are left is not."""
     rows = [{"trip_id": "B1", "price": 20.0, "seats_left": 3}]

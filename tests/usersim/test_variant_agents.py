@@ -177,6 +177,24 @@ def test_a_refusal_offers_more_help_only_at_the_end(monkeypatch, turns, closes):
     assert not agent._declining([]).message.content.endswith("?"), "who answers no questions is asked none"
 
 
+@pytest.mark.parametrize(
+    ("hidden", "order", "ending"),
+    [(True, "O1", "It goes back until 2 May 2026."), (True, "O3", " Anything else?"), (False, "O1", " Anything else?")],
+    ids=["shown", "not_shown", "another_reason"],
+)
+def test_an_agent_without_the_tool_says_what_results_show_of_a_way(monkeypatch, hidden, order, ending):
+    monkeypatch.setattr(variant_roles, "FURTHER", (" Anything else?",))
+    twist = {"act": "decline", "because": "I can't cancel it from here", "visible": True, "ignorant": False}
+    agent = build_agent([], {**twist, "tempting": (cancel(order),), "hidden": hidden})
+    words = BOOK.tools["cancel_order"].model_copy(update={"unavailable": ("It goes back until {row.until|date}.",)})
+    agent.wording = Wording(BOOK.model_copy(update={"tools": {"cancel_order": words}}), TOOLS)
+    row = {"order_id": order} | ({"until": "2026-05-02"} if order == "O1" else {})
+    agent._identified_rows = lambda call: {"order_id": IdentifiedRow(row, ROWS, False, row)}
+    agent.task.mode = "conversation"
+    said = agent._declining([]).message.content
+    assert "can't cancel it" in said and said.endswith(ending), said
+
+
 # Batches
 
 ORDERS = [cancel(order) for order in REFUNDS]
@@ -218,9 +236,22 @@ def test_what_a_batch_comes_to_stands_after_the_list():
 
 
 def test_a_question_on_a_batch_tells_what_comes_back_for_each_thing():
-    batch = BATCH.model_copy(update={"confirm": "cancel all of these orders", "confirm_each": "{placed_on|date} back"})
+    words = {"confirm": ("cancel all of these orders",), "confirm_each": ("{placed_on|date} back",)}
+    batch = BATCH.model_copy(update=words)
     question = build_agent(ORDERS[:2], {"act": "batch"}, (), (batch,))._write_for_all(ORDERS[:2])
     assert "1 May 2026 (1 May 2026 back) and 2 May 2026 (2 May 2026 back)" in question
+
+
+def test_a_question_on_a_batch_is_asked_in_each_of_its_ways():
+    words = {"confirm": ("cancel all of these orders", "call off all of these"), "confirm_each": ("{placed_on|date}",)}
+    batch = BatchRequest.model_validate({**BATCH.model_dump(), **words})
+    asked = set()
+    for seed in range(20):
+        agent = build_agent(ORDERS[:2], {"act": "batch"}, (), (batch,))
+        agent.rng = random.Random(seed)
+        asked.add("call off" in agent._write_for_all(ORDERS[:2]))
+    assert asked == {True, False}
+    assert BatchRequest.model_validate({**BATCH.model_dump(), "confirm": "stop all"}).confirm == ("stop all",)
 
 
 @pytest.mark.parametrize(

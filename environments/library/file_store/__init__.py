@@ -363,7 +363,7 @@ class FileStore(Environment[FileStoreState]):
             raise ToolError(f"share links end after {longest} days at most")
         days = LINK_DAYS[file.confidentiality]
         if expires_on > today + timedelta(days=days):
-            raise ToolError(f"links of {file.confidentiality} files end after {days} days at most")
+            raise ToolError(f"links to {file.confidentiality} files end after {days} days at most")
         link = ShareLink(
             link_id=self.new_id("link", "K{}"),
             file_id=file_id,

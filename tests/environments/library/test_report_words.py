@@ -295,3 +295,41 @@ def test_a_code_that_has_expired_is_none_that_somebody_has() -> None:
     said = [render_phrase(text, values) or "" for text in (*phrases.done, *phrases.brief, *phrases.detailed)]
     assert len(said) >= 4
     assert all("The code of Tom Reed has expired" in text and "2 people" not in text for text in said), said
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [
+        ("toggle_airplane_mode", "request"),
+        ("run_speed_test", "request"),
+        ("read_sim_serial", "request"),
+        ("activate_sim", "confirm"),
+        ("activate_sim", "done"),
+        ("change_plan", "confirm"),
+        ("extend_due_date", "confirm"),
+        ("book_add_on", "done"),
+    ],
+)
+def test_what_is_said_at_length_and_often_begins_in_many_ways(tool: str, kind: str) -> None:
+    """A third of 50 dialogues of mobile care have one of these: each way that comes twice costs its whole length."""
+    texts = getattr(load_phrasebook(get_phrases_path(ENVIRONMENTS.get("mobile_care"))).tools[tool], kind)
+    assert len({tuple(text.split()[:3]) for text in texts}) >= 11
+
+
+def test_rows_of_a_list_are_told_in_many_forms() -> None:
+    book = load_phrasebook(get_phrases_path(ENVIRONMENTS.get("mobile_care")))
+    add_on = {"name": "World Week", "price": 19.0, "data_gb": 6, "days": 7}
+    plan = {"name": "Summit", "monthly_price": 24.0, "data_gb": 80, "term_months": 12, "roaming_included": True}
+    for entity, row, needed in (
+        ("add_on_id", add_on, ("World Week", "£19.00", "6 GB", "7")),
+        ("plan_id", plan, ("Summit", "£24.00", "80 GB", "roaming")),
+    ):
+        said = [render_phrase(template, dict(row)) or "" for template in book.entities[entity].row]
+        assert len(said) >= 9
+        assert not [text for text in said if any(value not in text for value in needed)]
+
+
+def test_a_router_hangs_and_hangs_up_on_nobody() -> None:
+    for tool in ("read_router_light", "restart_router"):
+        stuck = {**LIGHT, "status_light": "blinking_amber"}
+        assert not [said for said in say_all("mobile_care", tool, stuck) if said and "hung up" in said]

@@ -49,6 +49,20 @@ def test_questions_before_a_link_say_who_can_open_it() -> None:
     assert not [text for text in confirm if "anybody" not in text and "public" not in text]
 
 
+def test_only_of_files_without_a_link_is_it_asked_who_can_open_them() -> None:
+    """Anybody who has a link can open the file, and the list of shares does not show them."""
+    source = build_library_source("file_store", {})
+    phrases, asked = source.phrasebook.tools["list_shares"], 0
+    assert not [text for text in (*phrases.ask, *phrases.say) if "open" in text or "access" in text]
+    for story in source.scenarios.scenarios:
+        for step in (step for step in story.steps if step.tool == "list_shares"):
+            first = story.find_step(step.same_as.get("file_id", step.name).partition(".")[0])
+            if any("open" in text or "access" in text for text in step.texts):
+                asked += 1
+                assert first is not None and first.where["link_until"] == (None,), (story.id, step.name)
+    assert asked >= 3
+
+
 def test_evening_scenes_only_move_to_a_later_time() -> None:
     """Who comes home later does not have the evening start earlier, whatever time a home has now."""
     latest = {recipe.name: max(recipe.times) for recipe in SCENES}
