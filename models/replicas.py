@@ -17,7 +17,7 @@ from trajsmith.models.failures import OUTAGE, FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest
 from trajsmith.models.provider import Provider
 from trajsmith.models.settings import ModelSettings
-from trajsmith.records import InputError
+from trajsmith.records import InputError, ModelFaultKind
 
 _log = logging.getLogger(__name__)
 
@@ -36,8 +36,12 @@ class _Replica:
     provider: Provider
     in_flight: int = 0
     failures: int = 0
-    """One after another."""
+    """Rounds of requests that failed, one after another."""
+    failed: float = 0.0
+    """Time of the last failure that counted."""
     rests_until: float = 0.0
+    asked_until: float = 0.0
+    """Until when the server itself asked to be left alone."""
 
     def rank(self, dialogue: bytes) -> float:
         """Return the score of this server for a dialogue; the highest one is asked first."""
@@ -57,28 +61,35 @@ class ReplicatedProvider:
     def __init__(self, entry: str, settings: ModelSettings, open_one: Callable[[str, ModelSettings], Provider]) -> None:
         self._entry = entry
         self._settings = settings
+        self.note_failure: Callable[[float, ModelFaultKind], None] = lambda sent, kind: None
+        """Is told of each failure that another server may make up for: when the request was sent, and of which kind."""
         self._replicas = [
             _Replica(server.base_url, server.weight, open_one(entry, settings.of_server(server)))
             for server in settings.list_servers()
         ]
 
     async def send(self, request: ChatRequest) -> ChatReply:
-        """Ask the server of this dialogue, then the others for as long as servers fail.
+        """Ask the server of this dialogue, then the others for as long as servers fail, each in its own time.
 
         Raises:
             FailedAttempt: No server gave a usable answer; it is the failure of the last one.
             InputError: No request can be answered as things are set.
         """
-        failed: FailedAttempt | None = None
+        failed: FailedAttempt | InputError | None = None
         for replica in self._order(request):
-            if failed is not None and replica.rests_until > monotonic():
+            left = replica.rests_until - monotonic()
+            if left > 0 and failed is not None:
                 break  # the rest failed just now, too: wait before the next attempt
+            if replica.asked_until > monotonic():  # the one that rests shortest, and it said how long
+                raise FailedAttempt("rate_limit", "all servers ask to wait", retryable=True, after=left)
             try:
                 return await self._ask(replica, request)
             except FailedAttempt as failure:
                 if failure.kind not in OUTAGE:
                     raise
                 failed = failure
+            except InputError as error:  # a key or a name that this server does not know
+                failed = failed or error
         if failed is None:
             raise ValueError("a model has at least one server")
         raise failed
@@ -102,31 +113,49 @@ class ReplicatedProvider:
         return sorted(self._replicas, key=place)
 
     async def _ask(self, replica: _Replica, request: ChatRequest) -> ChatReply:
+        sent, seconds = monotonic(), self._settings.timeout
         replica.in_flight += 1
         try:
-            reply = await replica.provider.send(request)
+            async with asyncio.timeout(seconds):
+                reply = await replica.provider.send(request)
+        except TimeoutError:
+            failure = FailedAttempt("timeout", f"no answer within {seconds:.3g} s", retryable=True)
+            self._let_rest(replica, sent, failure)
+            raise failure from None
         except FailedAttempt as failure:
             if failure.kind in OUTAGE:
-                self._let_rest(replica, failure.after or 0.0, f"{failure.kind}: {failure.message}")
+                self._let_rest(replica, sent, failure)
             raise
-        except asyncio.CancelledError:  # most often it took too long
-            self._let_rest(replica, 0.0, "no answer in time")
+        except InputError as error:
+            self._leave_out(replica, error)
             raise
         finally:
             replica.in_flight -= 1
-        replica.failures = 0
-        replica.rests_until = 0.0
+        if sent >= replica.failed:
+            replica.failures, replica.rests_until, replica.asked_until = 0, 0.0, 0.0
         return reply
 
-    def _let_rest(self, replica: _Replica, asked: float, reason: str) -> None:
-        """Leave a server out for a span that doubles with each failure in a row."""
-        span = max(asked, min(self._settings.first_wait * 2.0**replica.failures, self._settings.longest_wait))
-        replica.failures += 1
-        replica.rests_until = monotonic() + span
-        _log.info("models.%s: %s is left out for %.1f s (%s)", self._entry, replica.address, span, reason)
+    def _let_rest(self, replica: _Replica, sent: float, failure: FailedAttempt) -> None:
+        """Leave a server out for a span that doubles with each round of failures, or for as long as it asks."""
+        now = monotonic()
+        self.note_failure(sent, failure.kind)
+        if failure.after:
+            replica.asked_until = max(replica.asked_until, now + failure.after)
+        if sent >= replica.failed:
+            span = min(self._settings.first_wait * 2.0 ** min(replica.failures, 30), self._settings.longest_wait)
+            replica.failures, replica.failed = replica.failures + 1, now
+            replica.rests_until = now + span
+            reason = f"{failure.kind}: {failure.message}"
+            _log.info("models.%s: %s is left out for %.1f s (%s)", self._entry, replica.address, span, reason)
+        replica.rests_until = max(replica.rests_until, replica.asked_until)
+
+    def _leave_out(self, replica: _Replica, error: InputError) -> None:
+        """Leave out a server that cannot be used as things are set, until long waits are over."""
+        _log.warning("%s; the other servers of models.%s are used", error, self._entry)
+        replica.rests_until = monotonic() + self._settings.deadline
 
     async def check(self) -> bool:
-        """Check every server; those that cannot be used are a warning as long as one can.
+        """Check every server; those that cannot be used are left out as long as one can.
 
         Raises:
             InputError: None can be used.
@@ -134,10 +163,11 @@ class ReplicatedProvider:
         checks = [replica.provider.check() for replica in self._replicas]
         results = await asyncio.gather(*checks, return_exceptions=True)
         wrong = [result for result in results if isinstance(result, BaseException)]
-        for result in wrong:
-            if not isinstance(result, InputError) or len(wrong) == len(results):
+        for replica, result in zip(self._replicas, results, strict=True):
+            if isinstance(result, InputError) and len(wrong) < len(results):
+                self._leave_out(replica, result)
+            elif isinstance(result, BaseException):
                 raise result
-            _log.warning("%s; the other servers of models.%s are used", result, self._entry)
         return all(result is True for result in results if isinstance(result, bool))
 
     async def close(self) -> None:

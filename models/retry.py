@@ -14,6 +14,7 @@ from trajsmith.models.failures import OUTAGE, FailedAttempt
 from trajsmith.models.model import ChatReply, ChatRequest, Usage
 from trajsmith.models.provider import Provider
 from trajsmith.models.rate_limits import RateLimits
+from trajsmith.models.replicas import ReplicatedProvider
 from trajsmith.models.settings import ModelSettings
 from trajsmith.records import RunError
 
@@ -50,6 +51,8 @@ class RetryingProvider:
         self._provider = provider
         self._settings = settings
         self._limits = RateLimits(settings)
+        if isinstance(provider, ReplicatedProvider):
+            provider.note_failure = self._limits.note_failure
         self._silent = 0
         self._again_by = again
         self._closing = False
@@ -118,16 +121,23 @@ class RetryingProvider:
                 raise FailedAttempt("timeout", f"no answer within {self._settings.deadline:.3g} s", retryable=False)
             sent = monotonic()
             try:
-                seconds = None if self._settings.is_in_process else min(self._settings.timeout, left)
+                seconds = self._choose_seconds(left)
                 reply = await self._in_time(request, seconds)
             except FailedAttempt as failed:
-                self._limits.note_failure(sent, failed.kind)
+                if not self._settings.replicas:  # several servers tell it themselves
+                    self._limits.note_failure(sent, failed.kind)
                 course.failed.append(failed)
                 if failed.usage is not None:
                     wasted(failed.usage)
                 raise
             self._limits.note_reply(sent, reply.usage.completion_tokens)
             return reply
+
+    def _choose_seconds(self, left: float) -> float | None:
+        """Return how long an attempt may take; several servers have `timeout` each, a model in process has no limit."""
+        if self._settings.is_in_process:
+            return None
+        return left if self._settings.replicas else min(self._settings.timeout, left)
 
     async def _in_time(self, request: ChatRequest, seconds: float | None) -> ChatReply:
         """Make an attempt; `seconds` is None for a model in this process, which computes on if nobody waits for it."""

@@ -1,21 +1,26 @@
 """Copies of runs on storage of fsspec: whatever stops them, what is there is a run that resume finishes alike."""
 
 import shutil
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import orjson
 import pytest
+import yaml
 from fsspec.implementations.memory import MemoryFileSystem
 
 from trajsmith.api.runs import load_run, resume, run
+from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.object_storage import find_address
 from trajsmith.pipeline.progress import NullProgress
 from trajsmith.pipeline.record_forms import compress_run
-from trajsmith.pipeline.run_copies import fetch_copy, push_copy
+from trajsmith.pipeline.repairs import build_repair_config
+from trajsmith.pipeline.run_copies import RunCopy, fetch_copy, push_copy
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.records import InputError, RunError
 
@@ -136,6 +141,19 @@ def test_record_files_that_are_compressed_replace_the_plain_ones(
     assert len(load_run(fetch_copy(URL, tmp_path / "back")).tasks) == len(load_run(copied.path).tasks)
 
 
+def count_operations(
+    copied: RunDirectory, storage: type[FlakyFileSystem], before: dict[str, bytes], known: bytes
+) -> int:
+    """Return the number of operations of a copy that nothing stops."""
+    storage.store.clear()
+    for name, data in before.items():
+        MemoryFileSystem.pipe_file(storage(), name, data)
+    (copied.path / ".copies.json").write_bytes(known)
+    storage.operations = 0
+    push_copy(copied, URL)
+    return storage.operations
+
+
 @pytest.mark.parametrize("change", ["goes_on", "made_anew", "taken_over"])
 def test_wherever_a_copy_stops_the_run_there_can_be_finished(
     copied: RunDirectory, finished: Path, storage: type[FlakyFileSystem], tmp_path: Path, change: str
@@ -158,6 +176,7 @@ def test_wherever_a_copy_stops_the_run_there_can_be_finished(
         assert len(results) == 2
     else:
         assert whole == read_data(finished)
+    total = count_operations(copied, storage, before, known)
     steps, step = 0, 0
     while True:
         storage.store.clear()
@@ -178,8 +197,8 @@ def test_wherever_a_copy_stops_the_run_there_can_be_finished(
         shutil.rmtree(target)
         if ended:
             break
-        steps, step = steps + 1, step + (1 if step < 8 else 7)
-    assert steps > 5
+        steps, step = steps + 1, step + 1 if step < 6 or step > total - 16 else min(step + 7, total - 15)
+    assert steps > 20
 
 
 def test_a_run_keeps_its_copy_and_goes_on_from_it_elsewhere(
@@ -199,6 +218,125 @@ def test_a_run_keeps_its_copy_and_goes_on_from_it_elsewhere(
             resume(made.path)
     resume(made.path, overrides={"engine.copy_to": None})
     resume(back)
+
+
+ROUNDS = {**yaml.safe_load(CONFIG), "accept": {"count": 4}, "sample": {"count": 3, "length": [2, 3]}}
+
+
+def test_a_copy_that_stops_between_ledgers_of_a_run_in_rounds_goes_on(
+    storage: type[FlakyFileSystem], tmp_path: Path
+) -> None:
+    first = run({**ROUNDS, "accept": {"count": 2}}, run=tmp_path / "a").path
+    push_copy(RunDirectory(first), URL)
+    before = {name: bytes(file.getvalue()) for name, file in storage.store.items()}
+    known = (first / ".copies.json").read_bytes()
+    resume(first, overrides={"accept.count": 9})
+    assert (first / "ledger" / "rounds.json").is_file()
+    total = count_operations(RunDirectory(first), storage, before, known)
+    for step in range(total - 16, total + 1):
+        storage.store.clear()
+        for name, data in before.items():
+            MemoryFileSystem.pipe_file(storage(), name, data)
+        (first / ".copies.json").write_bytes(known)
+        storage.operations, storage.fails_at = 0, step
+        with suppress(RunError):
+            push_copy(RunDirectory(first), URL)
+        storage.fails_at = None
+        back = fetch_copy(URL, tmp_path / f"b{step}")
+        resume(back)
+        rows = len(load_run(back).dataset())
+        assert rows in (2, 9)
+        assert read_data(back)["verdicts"].startswith(read_data(first)["verdicts"][:1000])
+        shutil.rmtree(back)
+
+
+def test_two_commands_at_once_and_slow_storage_copy_one_after_the_other(
+    storage: type[FlakyFileSystem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, most = 0, 0
+    push = RunCopy.push
+
+    def slow_push(copy: RunCopy) -> int:
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        time.sleep(0.3)
+        try:
+            return push(copy)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(RunCopy, "push", slow_push)
+    made = run(yaml.safe_load(CONFIG), run=tmp_path / "a", overrides={"engine.copy_to": URL, "engine.copy_every": 0.01})
+    assert most == 1
+    assert read_data(fetch_copy(URL, tmp_path / "b")) == read_data(made.path)
+
+
+def test_a_file_that_a_failed_update_left_behind_is_removed(
+    copied: RunDirectory, storage: type[FlakyFileSystem]
+) -> None:
+    push_copy(copied, URL)
+    (copied.path / "extra.txt").write_text("here for a moment")
+    storage.operations, storage.fails_at = 0, 3
+    with pytest.raises(RunError):
+        push_copy(copied, URL)
+    storage.fails_at = None
+    MemoryFileSystem.pipe_file(storage(), "/store/runs/a/extra.txt", b"here for")
+    (copied.path / "extra.txt").unlink()
+    push_copy(copied, URL)
+    assert not [name for name in storage.store if name.endswith("extra.txt")]
+
+
+def test_what_another_machine_still_wrote_is_written_over(
+    copied: RunDirectory, storage: type[FlakyFileSystem], tmp_path: Path
+) -> None:
+    push_copy(copied, URL)
+    MemoryFileSystem.pipe_file(storage(), "/store/runs/a/report.html", b"an older one, late")
+    assert push_copy(copied, URL) == 1
+    assert (fetch_copy(URL, tmp_path / "b") / "report.html").read_bytes() == (copied.path / "report.html").read_bytes()
+
+
+def test_a_takeover_stops_the_run_that_goes_on_here(
+    finished: Path, storage: type[FlakyFileSystem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push = RunCopy.push
+
+    def push_and_lose(copy: RunCopy) -> int:
+        count = push(copy)
+        MemoryFileSystem.pipe_file(storage(), "/store/runs/a/.writer.json", b'{"writer": "another"}')
+        return count
+
+    monkeypatch.setattr(RunCopy, "push", push_and_lose)
+    config = {**yaml.safe_load(CONFIG), "sample": {"count": 200, "length": [2, 3]}}
+    with pytest.raises(RunError, match="was taken over by another directory"):
+        run(config, run=tmp_path / "a", overrides={"engine.copy_to": URL, "engine.copy_every": 0.01})
+    assert not (tmp_path / "a" / "summary.json").exists(), "it stopped and was not finished"
+
+
+def test_of_two_equal_directories_one_is_refused(copied: RunDirectory, storage: type[FlakyFileSystem]) -> None:
+    push_copy(copied, URL)
+    shutil.copytree(copied.path, copied.path.with_name("clone"))
+    push_copy(RunDirectory(copied.path.with_name("clone")), URL)
+    with pytest.raises(RunError, match="was taken over by another directory"):
+        push_copy(copied, URL)
+
+
+def test_a_folder_that_is_no_copy_is_not_touched(copied: RunDirectory, tmp_path: Path) -> None:
+    precious = tmp_path / "home" / "precious.txt"
+    precious.parent.mkdir()
+    precious.write_text("keep")
+    address = f"file://{precious.parent}"
+    (copied.path / ".copies.json").write_text(
+        orjson.dumps({address: {"url": address, "files": {"precious.txt": [4, 1, "x"]}}}).decode()
+    )
+    with pytest.raises(InputError, match="no copy of a run"):
+        push_copy(copied, address)
+    assert precious.read_text() == "keep"
+
+
+def test_repairs_of_a_run_with_a_copy_have_none(finished: Path, tmp_path: Path) -> None:
+    config = load_config(finished / "config.yaml", [f"engine.copy_to={URL}"])
+    assert config.engine.copy_to == URL
+    assert build_repair_config(config, tmp_path).engine.copy_to is None
 
 
 def test_storage_that_fails_stops_no_run_and_is_said_at_its_end(
@@ -245,7 +383,7 @@ def test_answers_of_models_are_copied_whole(
     writer.close()
 
 
-@pytest.mark.parametrize("name", ["../out.jsonl", "states/../../out", "a\x1bb", "a\\b"])
+@pytest.mark.parametrize("name", ["../out.jsonl", "states/../../out", "a\x1bb"])
 def test_names_that_lead_out_are_refused(storage: type[FlakyFileSystem], tmp_path: Path, name: str) -> None:
     files = storage()
     MemoryFileSystem.pipe_file(files, "/store/runs/a/config.yaml", b"name: a")
@@ -263,6 +401,9 @@ def test_names_that_lead_out_are_refused(storage: type[FlakyFileSystem], tmp_pat
         ("flaky://store/a?key=1", "without a name, key or query"),
         ("flaky://store/../a", "without a name, key or query"),
         ("flaky://", "write an address"),
+        ("flaky://store//a", "write an address"),
+        ("Flaky://store/a", "write an address"),
+        ("file://store/a", "three slashes"),
         ("flaky://store/runs/none", "no run at"),
     ],
 )
@@ -296,4 +437,4 @@ def test_commands_copy_resume_and_refuse(finished: Path, tmp_path: Path, trajsmi
     assert read_data(tmp_path / "c") == read_data(finished) == read_data(tmp_path / "b")
     done = trajsmith("copy", tmp_path / "a", tmp_path / "d")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert orjson.loads((tmp_path / "a" / ".copies.json").read_bytes())[address]["pushed"]
+    assert orjson.loads((tmp_path / "a" / ".copies.json").read_bytes())[address]["writer"]

@@ -180,7 +180,7 @@ class Arena:
     def _make_run(self, folder: Path, changes: JsonObject) -> RunDirectory:
         """Make a run of the data's configuration with some settings changed, or go on with it."""
         path = folder / RUN
-        values = {"run": str(path), **changes}
+        values = {"run": str(path), "engine.copy_to": None, **changes}
         overrides = [f"{key}={orjson.dumps(value).decode()}" for key, value in values.items()]
         settings = load_config(self.config.out / DATA, overrides)
         if (path / "config.yaml").is_file():

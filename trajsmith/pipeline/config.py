@@ -1,7 +1,8 @@
 """The configuration of a run: it only composes the settings that the packages own."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -60,13 +61,19 @@ def check_copy_address(address: str) -> str:
     Raises:
         ValueError: It is none, or has a name, key or query in it.
     """
-    scheme, _, rest = address.partition("://")
-    plain = (
-        address.isprintable() and not any(mark in rest for mark in "@?#\\") and ".." not in PurePosixPath(rest).parts
-    )
-    if not (scheme.isalnum() and rest.strip("/") and plain):
+    match = re.fullmatch(r"([a-z][a-z0-9]*)://(.+?)/*", address)
+    scheme, rest = (match[1], match[2]) if match else ("", "")
+    inside = rest.removeprefix("/") if scheme in {"file", "local"} else rest
+    if (
+        not inside
+        or any(mark in rest for mark in "@?#\\")
+        or not rest.isprintable()
+        or {"", ".."} & {*inside.split("/")}
+    ):
         raise ValueError(f"{address}: write an address such as s3://bucket/runs/a, without a name, key or query in it")
-    return address.rstrip("/")
+    if scheme in {"file", "local"} and not rest.startswith("/"):
+        raise ValueError(f"{address}: write it with three slashes and the whole path: {scheme}:///mnt/runs/a")
+    return f"{scheme}://{rest}"
 
 
 class EngineSettings(FrozenModel):

@@ -10,6 +10,8 @@ from typing import Any
 from trajsmith.pipeline.config import check_copy_address
 from trajsmith.records import InputError, RunError, to_one_line
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
 
 def find_address(path: Path | str) -> str | None:
     """Return the address of storage that a path stands for (a `Path` leaves out one slash of it), or None."""
@@ -68,7 +70,11 @@ def list_files(files: Any, root: str, url: str) -> dict[str, tuple[int, str]]:
     for path, entry in files.find(root, detail=True).items():
         name = path.removeprefix(root).lstrip("/")
         parts = PurePosixPath(name).parts
-        if not path.startswith(f"{root}/") or ".." in parts or not name.isprintable() or "\\" in name:
+        if (
+            not path.startswith(f"{root}/")
+            or ".." in parts
+            or any(ord(letter) < 32 or letter == "\x7f" for letter in name)
+        ):
             raise InputError(f"{url} is no copy of a run: it has a file {path[-80:]!a}")
         mark = sha256(repr(sorted(entry.items(), key=lambda pair: pair[0])).encode()).hexdigest()[:32]
         names[name] = (int(entry.get("size") or 0), mark)

@@ -160,7 +160,15 @@ def build_repair_config(config: RunConfig, out: Path) -> RunConfig:
     verify = config.verify.model_copy(update={"best": False, "step_labels": True})
     roles = config.roles.model_copy(update={"judge": RoleSettings()})
     vary = config.vary.model_copy(update={"rates": {}})
-    changes = {"run": out, "name": f"{config.name}-repaired", "play": play, "verify": verify, "roles": roles}
+    engine = config.engine.model_copy(update={"copy_to": None})
+    changes = {
+        "run": out,
+        "engine": engine,
+        "name": f"{config.name}-repaired",
+        "play": play,
+        "verify": verify,
+        "roles": roles,
+    }
     return config.model_copy(update={**changes, "accept": None, "plan": None, "shard": None, "vary": vary})
 
 

@@ -10,12 +10,12 @@ import logging
 import secrets
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
-from hashlib import sha256
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -25,7 +25,8 @@ from trajsmith.pipeline.object_storage import check_address, list_files, open_st
 from trajsmith.pipeline.progress import NullProgress, RunProgress
 from trajsmith.pipeline.run_directory import CONFIG, COPIES, LEDGER, LOCK, OWNER, SCRAP, RunDirectory
 from trajsmith.pipeline.shard_range import ShardRange
-from trajsmith.records import FrozenModel, InputError, RunError
+from trajsmith.pipeline.stages import ORDER
+from trajsmith.records import FrozenModel, InputError, RunError, TrajsmithError
 
 _log = logging.getLogger(__name__)
 
@@ -39,22 +40,29 @@ PASSES = 5
 """Times that files which change their form under the copy are looked for again."""
 
 
+class TakenOver(RunError):
+    """Raised when another directory brings the copy up to date now."""
+
+
+class CopiedFile(NamedTuple):
+    """One file as it was when it was copied."""
+
+    size: int
+    changed: int
+    """Time of its last change in nanoseconds."""
+    mark: str
+    """Mark of its content in the storage; empty if that is not known."""
+
+
 class CopyRecord(FrozenModel):
     """One copy of a run, as the run directory knows it, in `.copies.json`."""
 
     url: str
     writer: str = ""
-    """Random name of the directory as the one that brings the copy up to date; empty until it does."""
+    """Random name of the last command here that wrote to the copy."""
     earlier_writer: str = ""
-    """Who brought it up to date before, or when it was downloaded."""
-    pushed: bool = False
-    """The copy was brought up to date from here at least once."""
-    fetched: dict[str, str] = {}
-    """File of the copy to a mark of its content there, when it was downloaded."""
-    files: dict[str, tuple[int, int]] = {}
-    """File to its size and time of change when it was copied."""
-    ledgers: dict[str, tuple[int, str]] = {}
-    """Ledger to its size and SHA-256 when it was copied."""
+    """The one before, or the one at the time of the download."""
+    files: dict[str, CopiedFile] = {}
 
 
 class RunCopy:
@@ -71,89 +79,92 @@ class RunCopy:
     def __init__(self, run: RunDirectory, url: str) -> None:
         self.run = run
         self.url = check_address(url)
+        self.known = load_copy_record(run, self.url)
         self._files, self._root = open_storage(self.url)
-        self._record = load_copy_record(run, self.url)
         self._folders: set[str] = set()
         """Folders that are there; object stores need none."""
+        self._lock = threading.Lock()
 
     def take(self) -> None:
         """Become the one who brings the copy up to date.
 
         Raises:
-            InputError: Another run stands there.
+            InputError: Another run stands there, or something else.
+            TakenOver: The run goes on in another directory.
             RunError: The storage cannot be used.
         """
-        with storage_errors(self.url, f"{self.run.again} tries it again"):
-            writer, record = read_writer(self._files, self._root), self._record
-            if record is None and (writer or self._files.exists(f"{self._root}/{CONFIG}")):
+        with self._lock, storage_errors(self.url, f"{self.run.again} tries it again"):
+            writer, known = read_writer(self._files, self._root), self.known
+            if writer and known is not None and writer not in (known.writer, known.earlier_writer):
+                raise self._describe_takeover()
+            if writer and known is None:
                 raise InputError(
                     f"{self.url} holds a run that {self.run.path} is no copy of: `trajsmith resume {self.url}` takes "
                     "that one up; else name another address, or remove what is there"
                 )
-            if record is not None and writer and writer not in (record.writer, record.earlier_writer):
-                raise self._describe_takeover()
-            if record is not None and writer == record.writer != "":
-                return
-            known = {}
-            if record is not None and record.fetched:  # what nobody has changed since is not copied again
-                marks = {name: mark for name, (_, mark) in list_files(self._files, self._root, self.url).items()}
-                known = {name: stat for name, stat in record.files.items() if marks.get(name) == record.fetched[name]}
-            self._save(CopyRecord(url=self.url, writer=secrets.token_hex(8), earlier_writer=writer, files=known))
-            self._files.pipe_file(self._place(WRITER), orjson.dumps({"writer": self._known.writer}))
-
-    def _describe_takeover(self) -> RunError:
-        return RunError(
-            f"{self.url} was taken over by another directory, where the run goes on; {self.run.path} goes on without a "
-            f"copy by: trajsmith resume {self.run.path} --set engine.copy_to=null"
-        )
+            if not writer and list_files(self._files, self._root, self.url):
+                raise InputError(f"{self.url} holds files that are no copy of a run: name another address")
+            record = CopyRecord(url=self.url, writer=secrets.token_hex(8), earlier_writer=writer)
+            self._save(record.model_copy(update={"files": known.files if known else {}}))
+            self._files.pipe_file(self._place(WRITER), orjson.dumps({"writer": record.writer}))
 
     def push(self) -> int:
         """Bring the copy up to date and return the number of files that were copied.
 
         Raises:
-            RunError: The storage cannot be used, or another directory has taken the copy over.
+            TakenOver: The run goes on in another directory.
+            RunError: The storage cannot be used.
         """
-        with storage_errors(self.url, f"the run itself is kept; {self.run.again} copies it again"):
-            if read_writer(self._files, self._root) != self._known.writer:
-                raise self._describe_takeover()
-            ledgers = {path.name: path.read_bytes() for path in sorted((self.run.path / LEDGER).glob("*"))}
-            first = not self._known.pushed
-            there = list_files(self._files, self._root, self.url) if first else {}
-            self._take_back(ledgers, [name for name in there if name.startswith(f"{LEDGER}/")])
-            copied = self._push_files([name for name in there if not name.startswith(f"{LEDGER}/") and name != WRITER])
-            marks = {name: _describe(data) for name, data in ledgers.items()}
-            changed = [name for name, mark in marks.items() if self._known.ledgers.get(name) != mark]
-            for name in changed:
-                self._files.pipe_file(self._place(f"{LEDGER}/{name}"), ledgers[name])
-            self._save(self._known.model_copy(update={"ledgers": marks, "pushed": True}))
-            return copied + len(changed)
+        with self._lock, storage_errors(self.url, f"the run itself is kept; {self.run.again} copies it again"):
+            self._check_writer()
+            ledgers = {f"{LEDGER}/{path.name}": path.read_bytes() for path in (self.run.path / LEDGER).glob("*")}
+            there = {name: mark for name, (_, mark) in list_files(self._files, self._root, self.url).items()}
+            old = self._take_back(ledgers, [name for name in there if name.startswith(f"{LEDGER}/")])
+            copied = self._push_files({name: mark for name, mark in there.items() if not name.startswith(f"{LEDGER}/")})
+            for name in sorted(ledgers, key=_place_ledger):
+                if old.get(name) != ledgers[name]:
+                    self._check_writer()
+                    self._files.pipe_file(self._place(name), ledgers[name])
+                    copied += 1
+            return copied
 
-    def _take_back(self, ledgers: dict[str, bytes], unknown: list[str]) -> None:
+    def _take_back(self, ledgers: dict[str, bytes], there: list[str]) -> dict[str, bytes]:
         """Make the ledgers of the copy say no more than those here, before the records of the copy become those here.
 
         Args:
-            ledgers: Ledgers of the run.
-            unknown: Ledgers of the copy that this directory has not written.
+            ledgers: Ledgers of the run, by name.
+            there: Names of the ledgers of the copy.
+
+        Returns:
+            Ledgers that the copy has now.
         """
-        for name in {*self._known.ledgers, *(path.rpartition("/")[2] for path in unknown)}:
-            data, place = ledgers.get(name), f"{self._root}/{LEDGER}/{name}"
-            size, digest = self._known.ledgers.get(name, (0, ""))
-            if data is not None and (name.endswith(".json") or digest == sha256(data[:size]).hexdigest()):
-                continue  # only grown since, or no list of what is committed
-            try:
-                old = self._files.cat_file(place)
-            except FileNotFoundError:
-                continue
-            if data is not None and old.startswith(data):
-                self._files.pipe_file(place, data)
-            elif data is None or not data.startswith(old):  # the stage was made anew
-                self._files.rm_file(place)
+        left = {}
+        for name in sorted(there, key=_place_ledger, reverse=True):
+            old, data = self._files.cat_file(f"{self._root}/{name}"), ledgers.get(name)
+            if data is not None and (name.endswith(".json") or data.startswith(old)):
+                left[name] = old  # only grown since, or no list of what is committed
+            elif data is not None and old.startswith(data):
+                self._files.pipe_file(f"{self._root}/{name}", data)
+                left[name] = data
+            else:  # the stage was made anew
+                self._files.rm_file(f"{self._root}/{name}")
+        return left
+
+    def _check_writer(self) -> None:
+        if read_writer(self._files, self._root) != self._known.writer:
+            raise self._describe_takeover()
+
+    def _describe_takeover(self) -> TakenOver:
+        return TakenOver(
+            f"{self.url} was taken over by another directory, where the run goes on; `trajsmith resume {self.url} "
+            f"--run DIR` takes it up in a new one, {self.run.path} goes on without it by --set engine.copy_to=null"
+        )
 
     @property
     def _known(self) -> CopyRecord:
-        if self._record is None:
+        if self.known is None:
             raise ValueError("take the copy first")
-        return self._record
+        return self.known
 
     def _place(self, name: str) -> str:
         """Return where a file of the copy is, with its folder made."""
@@ -164,25 +175,35 @@ class RunCopy:
             self._folders.add(folder)
         return place
 
-    def _push_files(self, unknown: Collection[str]) -> int:
-        """Copy the files that changed, then remove those that are no more; not the ledgers.
+    def _push_files(self, there: dict[str, str]) -> int:
+        """Copy the files that changed here or there, then remove those that are no more; not the ledgers.
 
         Args:
-            unknown: Files of the copy that this directory may not have written.
+            there: Files of the copy, with marks of their contents.
         """
         copied = 0
         for _ in range(PASSES):
+            self._check_writer()
             paths = {name: path for name, path in iter_files(self.run.path) if not name.startswith(f"{LEDGER}/")}
             stats = {name: stat for name, path in paths.items() if (stat := _stat(path))}
-            changed = [name for name, stat in stats.items() if self._known.files.get(name) != stat]
+            same = {
+                name: one
+                for name, one in self._known.files.items()
+                if stats.get(name) == (one.size, one.changed) and there.get(name, "") == one.mark != ""
+            }
+            changed = [name for name in stats if name not in same]
+            self._save(self._known.model_copy(update={"files": same}))
             with ThreadPoolExecutor(PARALLEL) as pool:
-                arrived = dict(zip(changed, pool.map(self._push_file, changed), strict=True))
-            done = {name: stats[name] for name in changed if arrived[name]}
+                uploads = {name: pool.submit(self._push_file, name) for name in changed}
+            results = {name: upload.result() for name, upload in uploads.items()}
+            for name in there:
+                if name not in paths and name != WRITER:
+                    self._files.rm_file(f"{self._root}/{name}")
+            there = {name: mark for name, (_, mark) in list_files(self._files, self._root, self.url).items()}
+            done = {name: CopiedFile(*stats[name], there.get(name, "")) for name in changed if results[name]}
             copied += len(done)
-            self._remove(name for name in {*self._known.files, *unknown} if name not in paths)
-            before = {name: stat for name, stat in self._known.files.items() if name in paths}
-            self._save(self._known.model_copy(update={"files": before | done}))
-            if all(arrived.values()):
+            self._save(self._known.model_copy(update={"files": same | done}))
+            if all(results.values()):
                 return copied
         raise RunError(f"files of {self.run.path} changed each time that they were copied to {self.url}")
 
@@ -213,13 +234,8 @@ class RunCopy:
         finally:
             part.unlink(missing_ok=True)
 
-    def _remove(self, names: Iterable[str]) -> None:
-        for name in names:
-            if self._files.exists(f"{self._root}/{name}"):
-                self._files.rm_file(f"{self._root}/{name}")
-
     def _save(self, record: CopyRecord) -> None:
-        self._record = record
+        self.known = record
         _save_record(self.run, record)
 
 
@@ -240,33 +256,59 @@ async def keep_copy(run: RunDirectory, url: str | None, seconds: float) -> Async
         yield
         return
     copy = RunCopy(run, url)
-    await asyncio.to_thread(copy.take)
+    taken = copy.known is None
+    if taken:
+        await asyncio.to_thread(copy.take)  # an address that cannot be used is said before any work
+    main, stop = asyncio.current_task(), asyncio.Event()
+    lost: TakenOver | None = None
+
+    async def update() -> None:
+        nonlocal taken
+        if not taken:
+            await asyncio.to_thread(copy.take)
+            taken = True
+        count = await asyncio.to_thread(copy.push)
+        _log.info("%s: %d files copied", url, count)
 
     async def update_often() -> None:
-        while True:
-            await asyncio.sleep(seconds)
+        nonlocal lost
+        while not stop.is_set():
             try:
-                count = await asyncio.to_thread(copy.push)
-                _log.info("%s: %d files copied", url, count)
-            except RunError as error:  # the run goes on, and its end tries again and says so
+                await update()
+            except TakenOver as error:
+                lost = error
+                if main is not None:
+                    main.cancel()
+                return
+            except TrajsmithError as error:  # the run goes on, and its end tries again and says so
                 _log.warning("%s", error)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), seconds)
 
     timer = asyncio.create_task(update_often())
 
-    async def finish() -> None:
-        timer.cancel()
-        await asyncio.gather(timer, return_exceptions=True)
-        await asyncio.to_thread(copy.push)
+    async def end_timer() -> None:
+        stop.set()
+        while not timer.done():
+            try:
+                await asyncio.shield(timer)
+            except asyncio.CancelledError:
+                if lost is None:
+                    raise
+        if lost is not None:
+            raise lost
 
     try:
         yield
     except BaseException:
+        await end_timer()
         try:
-            await finish()
-        except RunError as error:  # the other error says why the run stopped
+            await update()
+        except TrajsmithError as error:  # the other error says why the run stopped
             _log.warning("%s", error)
         raise
-    await finish()
+    await end_timer()
+    await update()
 
 
 def fetch_copy(url: str, target: Path, progress: RunProgress | None = None) -> Path:
@@ -300,15 +342,14 @@ def fetch_copy(url: str, target: Path, progress: RunProgress | None = None) -> P
             files.get_file(f"{root}/{name}", str(part / name))
 
         ledgers = [name for name in names if name.startswith(f"{LEDGER}/")]  # first: records only grow after them
-        others = [name for name in names if name not in {*ledgers, WRITER}]
+        others = [name for name in names if name not in ledgers and name.split("/")[0] not in {*NOT_COPIED, WRITER}]
         with (progress or NullProgress()).stage("download run", len(ledgers) + len(others), 0, 0) as bar:
             for group in (ledgers, others):
                 with ThreadPoolExecutor(PARALLEL) as pool:
                     for _ in pool.map(fetch, group):
                         bar.advance(0, 1)
-        stats = {name: stat for name in others if (stat := _stat(part / name))}
-        marks = {name: names[name][1] for name in others}
-        record = CopyRecord(url=url, earlier_writer=writer, fetched=marks, files=stats)
+        copied = {name: CopiedFile(*stat, names[name][1]) for name in others if (stat := _stat(part / name))}
+        record = CopyRecord(url=url, earlier_writer=writer, files=copied)
         _save_record(RunDirectory(part), record)
         part.rename(target)
     return target
@@ -319,11 +360,12 @@ def push_copy(run: RunDirectory, url: str) -> int:
 
     Raises:
         InputError: The address cannot be used, or another run stands there.
-        RunError: The storage cannot be used.
+        RunError: The storage cannot be used, or the run is being written.
     """
     copy = RunCopy(run, url)
-    copy.take()
-    return copy.push()
+    with run.lock():
+        copy.take()
+        return copy.push()
 
 
 def choose_address(config: RunConfig) -> str | None:
@@ -390,5 +432,7 @@ def _stat(path: Path) -> tuple[int, int] | None:
     return stat.st_size, stat.st_mtime_ns
 
 
-def _describe(data: bytes) -> tuple[int, str]:
-    return len(data), sha256(data).hexdigest()
+def _place_ledger(name: str) -> tuple[bool, int, str]:
+    """Return the order in which ledgers are copied: none before those of the stages that it builds on."""
+    stage = name.rpartition("/")[2].partition(".")[0]
+    return not name.endswith(".json"), ORDER.index(stage) if stage in ORDER else -1, name
