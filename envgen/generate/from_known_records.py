@@ -1,6 +1,7 @@
 """Tool lists as blueprints of services whose records are known: names say what is there, the lexicon what it holds."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +21,13 @@ from trajsmith.envgen.generate.blueprint import (
     ToolBlueprint,
 )
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
+from trajsmith.envgen.generate.known_agreements import (
+    agree_with_name,
+    drop_circles,
+    find_owners,
+    fit_names,
+    is_told_by_owner,
+)
 from trajsmith.envgen.generate.known_behaviours import (
     NUMBERS_SHARE,
     RESTORING,
@@ -33,6 +41,7 @@ from trajsmith.envgen.generate.known_behaviours import (
 from trajsmith.envgen.generate.known_records import PEOPLE, KnownColumn, KnownRecord, RecordLexicon, load_lexicon
 from trajsmith.envgen.generate.known_rules import add_rules
 from trajsmith.envgen.generate.listed_tools import (
+    JOIN,
     ListedTool,
     clean_description,
     find_actor,
@@ -40,10 +49,11 @@ from trajsmith.envgen.generate.listed_tools import (
     name_service,
     read_parameters,
 )
+from trajsmith.envgen.generate.phrase_slots import is_free_text
 from trajsmith.envgen.generate.refinement import MAX_OPERATIONS
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import find_shared_words, interpret_service_tool
-from trajsmith.phrasing import normalize_name, pluralize, with_article
+from trajsmith.phrasing import normalize_name, pluralize, singularize, with_article, word_set
 from trajsmith.records import InputError, derive_seed
 
 MOST_NAMES = 30
@@ -86,10 +96,24 @@ _ALIASES = {
 }
 _ALIAS_SETS = {name: frozenset(words.split()) for name, words in _ALIASES.items()}
 _PAGES = frozenset({"page", "offset", "cursor", "pagetoken", "pagenumber", "startcursor", "startat", "skip"})
-_RENAMED = {"record": "entry_record", "class": "course", "state": "region", "object": "data_object", "data": "dataset"}
+_RENAMED = {"record": "data_record", "class": "course", "state": "region", "object": "data_object", "data": "dataset"}
 """Nouns that are no names in the code, or no words that people use."""
+_WHOSE = frozenset({"user", "my", "org", "enterprise", "organization"})
+"""Words before a noun that say whose records are meant, and nothing about what they are."""
 _KEY_WORDS = {"page": "document", "field": "attribute", "format": "layout", "count": "tally", "filter": "view"}
 """Words of nouns that in a parameter speak of the answer, and what keys have in their place."""
+_UNDONE = {
+    "reopen": ("close", "complete", "resolve", "solve", "finish"), "unarchive": ("archive",), "restore": ("archive",),
+    "unblock": ("block",), "unfreeze": ("freeze",), "unlock": ("lock",), "resume": ("pause",), "enable": ("disable",),
+    "unmute": ("mute",), "resubscribe": ("unsubscribe",), "uncheck": ("check", "complete"), "detach": ("attach",),
+    "reactivate": ("suspend", "deactivate", "disable"), "unpublish": ("publish",), "release": ("reserve",),
+}  # fmt: skip
+"""Verbs to those that they undo, the usual one first."""
+_ORDINARY = word_set(
+    "list page content item record test show watch check move run action mode share vote text new get all id ids url "
+    "api json by name value key title status user i a state set"
+)
+"""Words of descriptions that speak of no other kind of record."""
 _STYLES: tuple[KeyStyle, ...] = ("digits", "hex", "letters", "digits")
 
 
@@ -112,6 +136,7 @@ class _ServiceReader:
         self._kinds: dict[str, KnownRecord] = {}
         self._prefixes: set[str] = set()
         self._words = list_words(tool_list)
+        self.source = tool_list.server
         self.shared = find_shared_words([str(raw["name"]) for raw in tool_list.tools])
 
     def take_prefix(self, noun: str) -> str:
@@ -130,10 +155,14 @@ class _ServiceReader:
         groups = self._group_tools()
         known = {noun: self._kinds[noun] for noun in groups}
         entities, operations = list[Entity](), list[ToolBlueprint]()
-        for number, (noun, kind) in enumerate(known.items()):
-            entity, own = _RecordReader(self, noun, kind, groups[noun], known, 137 * (1 + number)).read()
+        readers = {noun: _RecordReader(self, noun, kind, groups[noun], known) for noun, kind in known.items()}
+        owners = drop_circles({noun: reader.find_owners() for noun, reader in readers.items()})
+        for number, (noun, reader) in enumerate(readers.items()):
+            entity, own = reader.read(owners[noun], 137 * (1 + number))
             entities.append(entity)
             operations += own
+        kinds = {entity.table: kind for entity, kind in zip(entities, known.values(), strict=True)}
+        entities = fit_names(entities, kinds, self.lexicon)
         operations, signed_in = self._add_permissions(entities, operations)
         if not any(one.action in ("create", "update", "move", "delete") for one in operations):
             reasons = "; ".join(f"{one.what}: {one.reason}" for one in self.left_out[:3])
@@ -200,6 +229,9 @@ class _ServiceReader:
         words = noun.split("_")
         while len(words) > 1 and words[0] in own:
             words = words[1:]
+        rest, kind = "_".join(words[1:]), self.lexicon.find("_".join(words), self._words)
+        if words[0] in _WHOSE and kind is not None and self.lexicon.find(rest, self._words) == kind:
+            words = words[1:]
         plain = "_".join(words)
         return _RENAMED.get(plain, plain)
 
@@ -214,9 +246,8 @@ class _RecordReader:
         kind: KnownRecord,
         tools: list[ListedTool],
         known: dict[str, KnownRecord],
-        start: int,
     ) -> None:
-        self._service, self._kind, self._tools, self._known, self._start = service, kind, tools, known, start
+        self._service, self._kind, self._tools, self._known = service, kind, tools, known
         self._noun = to_identifier(noun, "item")
         self._place = (service.name, self._noun)
         self._rng = service.rng(noun)
@@ -225,10 +256,25 @@ class _RecordReader:
             for label in tool.parameters:
                 self._parameters.setdefault(normalize_name(label), to_identifier(label))
 
-    def read(self) -> tuple[Entity, list[ToolBlueprint]]:
-        parents = self._parent_columns()
+    def find_owners(self) -> list[tuple[str, bool]]:
+        """Return the nouns of what the records belong to, and whether each of them does."""
+        named = [noun for noun in self._known if normalize_name(f"{noun}_id") in self._parameters]
+        return find_owners(self._noun, self._kind, self._known, named)
+
+    def read(self, owners: list[tuple[str, bool]], start: int) -> tuple[Entity, list[ToolBlueprint]]:
+        """Return the table and its tools.
+
+        Args:
+            owners: Nouns of what the records belong to, and whether each of them does.
+            start: Number that the keys begin after.
+        """
+        kinds = [self._known[noun] for noun, _ in owners]
+        told = [one for one in self._kind.columns if one.required and is_told_by_owner(one, kinds)]
+        needed = {one.label.pool for one in kinds} & {one.pool for one in told}
+        owners = [(noun, must or self._known[noun].label.pool in needed) for noun, must in owners]
+        parents = self._parent_columns(owners)
         label = self._label_column(parents)
-        columns = [label, *parents, *self._data_columns(label)]
+        columns = [label, *parents, *self._data_columns(label, kinds)]
         if self._kind.status:
             columns.append(TableColumn(name="status", kind="choice", label="status", choices=self._kind.status))
         verbs = {tool.means.outcome[0] for tool in self._tools if tool.means.outcome}
@@ -242,7 +288,7 @@ class _RecordReader:
         prefixes = {"digits": f"{short}-", "hex": f"{short.lower()}-", "letters": ""}
         entity = Entity(
             table=_name_table(self._noun), noun=self._noun, label=label.name, cls=to_class_name(self._noun), key=key,
-            start=self._start,
+            start=start,
             columns=(TableColumn(name=key, kind="whole" if whole else "text", label=key), *columns),
             prefix="" if whole else prefixes[style], key_style=style, bin=binned,
         )  # fmt: skip
@@ -251,7 +297,7 @@ class _RecordReader:
             for tool in self._tools
             if _PAGES & set(map(normalize_name, tool.parameters))
         )
-        return add_rules(entity, self._operations(entity), self._service.rng(self._noun, "rules"), paged)
+        return add_rules(entity, self._operations(entity), self._service.rng(self._noun, "rules"), paged, self._kind.name)
 
     def _label_column(self, parents: list[TableColumn]) -> TableColumn:
         """Return the column by which people call a record: "task_name" where what it belongs to may have a name."""
@@ -270,29 +316,24 @@ class _RecordReader:
         new = 6 if known.pool == "person" else NEW_NAMES if len(column.pool) >= 8 else 0
         pool, new_names = column.pool[: len(column.pool) - new], column.pool[len(column.pool) - new :]
         return column.model_copy(
-            update={"unique": self._kind.unique, "required": True, "pool": pool, "examples": new_names}
+            update={"unique": bool(self._kind.unique), "required": True, "pool": pool, "examples": new_names}
         )
 
-    def _parent_columns(self) -> list[TableColumn]:
-        parents = list[str]()
-        for parent in self._kind.parents:
-            parents += [noun for noun in self._known if noun == parent or noun.endswith(f"_{parent}")]
-        for parent in self._kind.parents[:2]:
-            parents += [noun for noun, kind in self._known.items() if kind.name == parent]
-        named = [noun for noun in self._known if normalize_name(f"{noun}_id") in self._parameters]
-        nouns = [noun for noun in dict.fromkeys([*named, *parents]) if noun != self._noun][:2]
+    def _parent_columns(self, owners: list[tuple[str, bool]]) -> list[TableColumn]:
         kind: ColumnKind = "whole" if _has_whole_keys(self._service.name) else "text"
         return [
             TableColumn(
-                name=_name_key(noun), kind=kind, label=_name_key(noun), references=_name_table(noun), required=not place
+                name=_name_key(noun), kind=kind, label=_name_key(noun), references=_name_table(noun), required=needed
             )
-            for place, noun in enumerate(nouns)
+            for noun, needed in owners
         ]
 
-    def _data_columns(self, label: TableColumn) -> list[TableColumn]:
+    def _data_columns(self, label: TableColumn, owners: list[KnownRecord]) -> list[TableColumn]:
         """Return the columns that the tools name and some more that such records have."""
         named, others = list[tuple[KnownColumn, str]](), list[tuple[KnownColumn, str]]()
         for known in self._kind.columns:
+            if is_told_by_owner(known, owners):
+                continue
             aliases = _ALIAS_SETS.get(known.name, frozenset()) | {normalize_name(known.name)}
             source = next((self._parameters[alias] for alias in sorted(aliases) if alias in self._parameters), "")
             if source and source != label.name and not source.endswith(("_id", "_ids")):
@@ -311,6 +352,7 @@ class _RecordReader:
                 continue
             used.add(name)
             column = self._service.lexicon.build(known, name, *self._place)
+            column = agree_with_name(self._service.lexicon, self._kind, label, known, column)
             if known.pool == "email" and self._kind.label.pool == "person":
                 new = self._service.lexicon.draw("email", *self._place, size=20)[12:18]
                 column = column.model_copy(update={"follows": label.name, "pool": (), "unique": True, "examples": new})
@@ -338,7 +380,19 @@ class _RecordReader:
                 self._service.notes.append(f"{name} is added: without it nobody finds {to_words(entity.table)}")
         operations += self._added_behaviours(entity, operations)
         operations += self._added_moves(entity, operations)
+        operations += self._added_ways_back(entity, operations)
         return operations
+
+    def _is_told(self, tool: ListedTool, entity: Entity) -> bool:
+        """Return True if a tool's description speaks of the record, of what it holds and of what it belongs to only."""
+        own = {word for text in (*entity.names, entity.noun, entity.table, tool.name) for word in to_words(text).split()}
+        own |= set(self._service.name.split("_")) | _ORDINARY
+        own |= {singularize(word) for word in own}
+        words = re.findall(r"[A-Za-z]+", tool.description)
+        products = [word for word in words[1:] if word[0].isupper() and word.lower() not in own]
+        others = {singularize(word.lower()) for word in words} & self._service.lexicon.nouns.keys() - own
+        gone = entity.bin and "permanent" in tool.description.lower()
+        return not (products or others or gone)
 
     def _can_lead_to(self, state: str, verbs: Iterable[str]) -> bool:
         """Return True if a record can be in another state that is not its last, or the verb brings it back."""
@@ -380,10 +434,29 @@ class _RecordReader:
                 self._service.notes.append(f"{name} is added: {with_article(self._noun)} is known to change so")
         return moves
 
+    def _added_ways_back(self, entity: Entity, operations: list[ToolBlueprint]) -> list[ToolBlueprint]:
+        """Return a tool for what others undo: nothing is reopened that cannot be closed."""
+        moves = [one for one in operations if one.action == "move"]
+        reached, added = {one.sets for one in moves}, list[ToolBlueprint]()
+        verbs = {word for one in moves for word in one.name.split("_")}
+        for verb in sorted(verbs & _UNDONE.keys()):
+            ways = [one for one in _UNDONE[verb] if one in self._kind.moves]
+            if not ways or reached & {self._kind.moves[way] for way in ways}:
+                continue
+            name = to_identifier("_".join((*self._service.shared, ways[0], self._noun)))
+            one = self._operation("move", name, entity, (ways[0],), None)
+            if isinstance(one, ToolBlueprint) and name not in {other.name for other in (*operations, *added)}:
+                added.append(one)
+                reached.add(one.sets)
+                self._service.notes.append(f"{name} is added: {verb} undoes it")
+        return added
+
     def _operation(
         self, action: ToolAction, name: str, entity: Entity, outcome: tuple[str, ...], tool: ListedTool | None
     ) -> ToolBlueprint | str:
-        base: dict[str, Any] = {"name": name, "table": entity.table, "description": tool.description if tool else ""}
+        base: dict[str, Any] = {"name": name, "table": entity.table, "description": ""}
+        if tool and JOIN not in self._service.source and self._is_told(tool, entity):
+            base["description"] = tool.description
         base["actor"] = tool.actor if tool else "assistant"
         data = [column for column in entity.columns if column.name not in (entity.key, "status")]
         data = [column for column in data if not column.automatic and column.name != entity.bin]
@@ -409,8 +482,8 @@ class _RecordReader:
             return ToolBlueprint(action="create", fields=tuple(c.name for c in data), needed=needed, **base)
         if action == "update":
             fields = [c.name for c in data if not c.references and not c.follows]
-            if self._kind.label.pool == "person":
-                fields = [name for name in fields if name != entity.label] or fields  # people keep their names
+            if not is_free_text(entity.column(entity.label)):
+                fields = [name for name in fields if name != entity.label] or fields  # what has a name keeps it
             return ToolBlueprint(action="update", fields=tuple(fields), **base)
         if action == "move":
             known = [self._kind.moves.get(verb) for verb in outcome]

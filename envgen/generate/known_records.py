@@ -36,6 +36,8 @@ class KnownColumn:
     when: str = ""
     """"past" or "future" for dates that lie before or after the present."""
     automatic: bool = False
+    is_text: bool = False
+    """True for what a record says of itself, which goes with its name."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class KnownRecord:
     name: str
     label: KnownColumn
     """The column by which people tell records apart."""
-    unique: bool
+    unique: str
+    """"owner" if no two records of one owner have the same name, "everywhere" if no two have it; else empty."""
     columns: tuple[KnownColumn, ...]
     status: tuple[str, ...] = ()
     """States from the first to the last."""
@@ -69,6 +72,10 @@ class RecordLexicon:
     """Pools to the pattern of further values: "{value} {city}"."""
     senses: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
     """Nouns of several meanings to records and the words beside which they are meant; "*" stands for any."""
+    about: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+    """Pools of names to columns, and of each the value that goes with a name; "text" stands for texts of any column."""
+    names_of: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Kinds of records to names of what they belong to, with the names that records have there."""
 
     def find(self, noun: str, beside: frozenset[str] = frozenset()) -> KnownRecord | None:
         """Return the kind of record that a noun in snake case means, by its last words if need be.
@@ -104,6 +111,18 @@ class RecordLexicon:
                 break
             known.setdefault(self._vary(pattern, values, rng))
         return tuple(known)[:size]
+
+    def find_base(self, pool: str, value: str) -> str:
+        """Return the value of a pool that a further value was made of; empty if it was made of other words."""
+        return max((one for one in map(str, self.pools[pool]) if one in value), key=len, default="")
+
+    def describe(self, pool: str, column: str, value: str) -> str:
+        """Return what a column holds beside a name of a pool; empty if nothing is known of it."""
+        known = self.about.get(pool, {}).get(column, {})
+        base = self.find_base(pool, value)
+        endings = (one for one in known if one.startswith("*") and value.endswith(one.removeprefix("*").lstrip()))
+        ending = max(endings, key=len, default="") if value not in known else ""
+        return known.get(value) or known.get(ending, "").replace("{base}", base) or known.get(base, "")
 
     def _vary(self, pattern: str, values: list[str], rng: random.Random) -> str:
         """Return one more value in the manner of those of a pool."""
@@ -164,10 +183,14 @@ def load_lexicon() -> RecordLexicon:
 
     pools, raw = dict[str, tuple[str, ...]](), dict[str, dict[str, Any]]()
     variants, senses = dict[str, str](), dict[str, dict[str, frozenset[str]]]()
+    about, names_of = dict[str, dict[str, dict[str, str]]](), dict[str, dict[str, tuple[str, ...]]]()
     for path in sorted(_FILES.glob("*.yaml")):
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         pools |= {name: tuple(values) for name, values in document.get("pools", {}).items()}
         variants |= document.get("variants", {})
+        about |= document.get("about", {})
+        for kind, lists in document.get("names_of", {}).items():
+            names_of[kind] = {owner: tuple(names) for owner, names in lists.items()}
         for noun, kinds in document.get("senses", {}).items():
             senses[noun] = {kind: frozenset(words) for kind, words in kinds.items()}
         raw |= {name: {"family": path.stem, **entry} for name, entry in document.get("records", {}).items()}
@@ -177,9 +200,10 @@ def load_lexicon() -> RecordLexicon:
         for noun in (name, *entry.get("as", ())):
             nouns.setdefault(noun, name)
     nouns |= {name: name for name in records}
-    return RecordLexicon(records, nouns, pools, variants, senses)
+    return RecordLexicon(records, nouns, pools, variants, senses, about, names_of)
 
 
+_UNIQUE = {False: "", True: "owner", "everywhere": "everywhere"}
 _KEYS = frozenset({"as", "cols", "status", "moves", "in", "unique", "family"})
 
 
@@ -192,7 +216,7 @@ def _read_record(name: str, entry: dict[str, Any], pools: dict[str, tuple[str, .
     known = KnownColumn(label, "text", pool=values, required=True)
     columns = tuple(_read_column(key, spec) for key, spec in entry.get("cols", {}).items())
     return KnownRecord(
-        name, known, bool(entry.get("unique")), columns, tuple(entry.get("status", ())), dict(entry.get("moves", {})),
+        name, known, _UNIQUE[entry.get("unique", False)], columns, tuple(entry.get("status", ())), dict(entry.get("moves", {})),
         tuple(entry.get("in", ())), entry["family"],
     )  # fmt: skip
 
@@ -211,7 +235,9 @@ def _read_column(key: str, spec: Any) -> KnownColumn:
         return KnownColumn(name, "choice", choices=tuple(spec), required=required)
     if match := _POOL_SPEC.match(spec):
         kind: ColumnKind = "texts" if match["mark"] == "#" else "text"
-        return KnownColumn(name, kind, pool=match["pool"], required=bool(match["needed"]))
+        return KnownColumn(
+            name, kind, pool=match["pool"], required=bool(match["needed"]), is_text=match["mark"] == "~"
+        )
     match = _SPEC.match(spec)
     if match is None or match["kind"] not in _KINDS:
         raise InputError(f"lexicon: {spec!r} of {key} is no kind of column")

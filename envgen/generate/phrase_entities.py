@@ -68,9 +68,9 @@ def _describe_others_filters(other: Entity, operation: ToolBlueprint) -> dict[st
     for name in operation.fields:
         column = other.column(name)
         if column == other.status:
-            words[f"{tool}.{name}"] = [f"{{phrase}} of the {noun} that is {{value}}"]
+            words[f"{tool}.{name}"] = [f"{{phrase}} with the {{value}} {noun}"]
         elif column.kind == "choice":
-            words[f"{tool}.{name}"] = [f"{{phrase}} of the {noun} with {{value}} as {to_words(name)}"]
+            words[f"{tool}.{name}"] = [f"{{phrase}} with the {{value}} {noun}"]
     if other.bin:
         words[f"{tool}.{other.bin}"] = [f"{{phrase}} of the {noun} in the {name_bin(other)}"]
     if operation.search:

@@ -55,7 +55,9 @@ def _describe_values(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
             inside = f"in the {to_words(column.name)} of {with_article(entity.noun)}"
             yield f"The {to_words(one.name)} {inside} must exist."
         if column.unique and column.name != entity.key:
-            yield f"No two {to_words(entity.table)} have the same {to_words(column.name)}."
+            owner = blueprint.entity(entity.column(column.within).references).noun if column.within else ""
+            whose = f" of {with_article(owner)}" if owner else ""
+            yield f"No two {to_words(entity.table)}{whose} have the same {to_words(column.name)}."
     for link in entity.shared_owners:
         owner = to_words(blueprint.entity(entity.column(link.column).references).noun)
         other = to_words(blueprint.entity(entity.column(link.through).references).noun)

@@ -66,6 +66,8 @@ def interpret_tool_name(name: str, shared: tuple[str, ...]) -> ToolMeaning | str
     return ToolMeaning(action, noun)
 
 
+_ASKING = word_set("request confirm ask try can should need want")
+"""First words of names that ask for something: request_email_change is about no record "request email"."""
 _NUMBERS = word_set("count stats statistics statistic totals")
 _MORE_VERBS: dict[str, ToolAction] = {
     "retrieve": "get", "patch": "update", "edit": "update", "replace": "update", "generate": "create", "new": "create",
@@ -96,6 +98,8 @@ def interpret_service_tool(name: str, shared: tuple[str, ...]) -> ToolMeaning | 
         return f"{parts[0]!r} is no verb whose effect on records is known"
     after = parts[first + 1 :]
     if not _find_noun(after) and first:
+        if parts[0] in _ASKING:
+            return f"{parts[0]!r} asks for a change that is made elsewhere"
         after = parts[:first]
     if not _find_noun(after):
         return "its name has no noun"
