@@ -23,6 +23,7 @@ _STARTS = word_set(
     "starts start scheduled_at"
 )
 _DEADLINES = word_set("due_date closes_on close_date expires_on target_date end_date ends_at closes_at")
+_ENDS = word_set("end_date ends_at")
 _CERTAIN = word_set("closes_on close_date target_date closes_at")
 """Days after which something is settled; others may be settled before."""
 
@@ -36,6 +37,8 @@ def find_phases(entity: Entity, column: TableColumn) -> dict[str, int]:
         known = {state: _find_phase(state) for state in status.choices}
         return known if len(set(known.values())) > 1 else {}
     if column.name in _DEADLINES:
+        if column.name in _ENDS:
+            return {state: min(1, 2 * _find_phase(state) + 1) for state in status.choices}
         over = _MISSED | (_SETTLED if column.name in _CERTAIN else frozenset())
         return {state: -1 if state in over else 1 for state in status.choices}
     return {}
@@ -71,8 +74,8 @@ def render_phases(blueprint: Blueprint) -> list[str]:
         "        return now - timedelta(minutes=now.minute % 30)\n"
         "    if phase == 0:\n"
         "        return NOW - timedelta(days=rng.randint(1, days))\n"
-        "    away = timedelta(days=rng.randint(1, 45), minutes=30 * rng.randint(0, 16))\n"
-        "    return NOW + away if phase > 0 else NOW - timedelta(days=days + 20) - away",
+        "    hour, away = timedelta(minutes=30 * rng.randint(0, 16)), timedelta(days=rng.randint(1, 45))\n"
+        "    return NOW + hour + away if phase > 0 else NOW + hour - timedelta(days=days + 20) - away",
     ]
 
 

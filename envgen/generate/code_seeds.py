@@ -6,14 +6,17 @@ from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.envgen.generate.rules import find_spans
 
 _STATE_WEIGHTS = {
-    "active": 8, "published": 6, "open": 6, "running": 6, "ready": 6, "available": 6, "enabled": 6, "online": 8, "ok": 8,
-    "live": 6, "verified": 6, "subscribed": 8, "confirmed": 5, "paid": 5, "delivered": 5, "completed": 4, "sent": 4,
+    "active": 8, "published": 6, "open": 6, "running": 6, "ready": 6, "available": 6, "enabled": 6, "online": 8,
+    "ok": 8, "live": 6, "verified": 6, "subscribed": 8, "confirmed": 5, "paid": 5, "delivered": 5, "completed": 4,
+    "sent": 4,
     "succeeded": 6, "accepted": 4, "approved": 3, "merged": 4, "in_progress": 3, "closed": 3, "done": 4, "resolved": 3,
     "public": 6, "enrolled": 6, "archived": 1, "suspended": 1, "cancelled": 1, "rejected": 1, "blocked": 1,
     "terminated": 1, "revoked": 1, "expired": 1, "withdrawn": 1, "removed": 1, "frozen": 1, "locked": 1, "disabled": 1,
     "retired": 1, "bounced": 1, "deleted": 1, "lost": 1, "inactive": 1,
 }  # fmt: skip
 """States to how frequent they are in seed states; others are in between."""
+_OWN = frozenset({"address", "phone", "serial_number", "sku"})
+"""Columns in which hardly two records have the same."""
 _SIZES = '{"small": 8, "medium": 24, "large": 80}'
 
 
@@ -190,7 +193,8 @@ def _render_dated(entity: Entity, column: TableColumn, first: TableColumn | None
 def _render_count(entity: Entity) -> str:
     """Return how many records are made: not more than there are names, where no two may have the same."""
     label = entity.column(entity.label) if entity.label else None
-    if label is None or label.names or not label.unique or not label.pool or any("@" in str(value) for value in label.pool):
+    is_bounded = label is not None and label.unique and not label.names
+    if label is None or not is_bounded or not label.pool or any("@" in str(value) for value in label.pool):
         return "wanted"
     return f"min(wanted, len({_pool_name(entity, label)}))"
 
@@ -215,7 +219,9 @@ def _render_value(blueprint: Blueprint, entity: Entity, column: TableColumn, dis
         return value_code if column.required else f"None if rng.random() < 0.1 else {value_code}"
     if column.values:
         beside = f"{_name_values(entity, column)}.get({column.beside})"
-        return f"{beside} or {value_code}" if column.required or column.kind == "choice" else beside
+        if _is_remark(column) and not column.required:
+            return beside
+        value_code = f"{beside} or {value_code}"
     if column.required or column.automatic or value_code == "None":
         return value_code
     share = 0.1 if column.references else 0.5 if _is_remark(column) else 0.2
@@ -281,6 +287,8 @@ def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColum
     pool = _pool_name(entity, column)
     if column.kind == "texts":
         return f"rng.sample({pool}, min(len({pool}), rng.randint(1, 2)))"
+    if column.name in _OWN or _is_remark(column):
+        return f"{pool}[(place - 1) % len({pool})]"
     if distinct and column.kind == "text" and not column.pattern and column.longest is None:
         return _render_numbered_pool(pool, column)
     return f"rng.choice({pool})"

@@ -22,11 +22,12 @@ _FREE = frozenset({
 
 
 def find_owners(
-    noun: str, kind: KnownRecord, known: Mapping[str, KnownRecord], named: Sequence[str]
+    noun: str, kind: KnownRecord, known: Mapping[str, KnownRecord], named: Sequence[str], whose: str | None = None
 ) -> list[tuple[str, bool]]:
     """Return the nouns of what records belong to, nearest first, and whether each record has such an owner.
 
     Args:
+        whose: Kind of record that the noun itself names: a ticket reply is one to a ticket and to nothing else.
         known: Nouns of the service.
         named: Nouns of which parameters of its tools hold the key.
     """
@@ -37,6 +38,8 @@ def find_owners(
     for parent in kind.parents:
         parents += [other for other, one in known.items() if one.name == parent]
     nouns = [one for one in dict.fromkeys([*before, *named, *parents]) if one != noun]
+    if kind.name in _ONE_OWNER and whose is not None:
+        nouns = [one for one in nouns if one in before or known[one].name == whose]
     most = 1 if kind.name in _ONE_OWNER else 2
     return [(one, not place and kind.name not in _FREE) for place, one in enumerate(nouns[:most])]
 
@@ -44,12 +47,12 @@ def find_owners(
 def drop_circles(owners: Mapping[str, Sequence[tuple[str, bool]]]) -> dict[str, list[tuple[str, bool]]]:
     """Return what belongs to what without circles: of a folder in a project in a folder the nearer owner stays."""
     links = [(place, noun, owner) for noun, them in owners.items() for place, (owner, _) in enumerate(them)]
-    kept = dict[str, list[tuple[str, bool]]]({noun: [] for noun in owners})
+    nearest = dict[str, list[tuple[str, bool]]]({noun: [] for noun in owners})
     for place, noun, owner in sorted(links, key=lambda one: one[0]):
-        if noun not in _find_reached(owner, kept):
-            needed = owners[noun][place][1] or bool(owners[noun][0][1] and not kept[noun])
-            kept[noun].append((owner, needed))
-    return kept
+        if noun not in _find_reached(owner, nearest):
+            needed = owners[noun][place][1] or bool(owners[noun][0][1] and not nearest[noun])
+            nearest[noun].append((owner, needed))
+    return nearest
 
 
 def _find_reached(noun: str, owners: Mapping[str, Sequence[tuple[str, bool]]]) -> set[str]:
@@ -69,6 +72,8 @@ def is_told_by_owner(known: KnownColumn, owners: Iterable[KnownRecord]) -> bool:
         own = {column.name for column in owner.columns}
         if known.pool and known.pool == owner.label.pool and known.pool != "person":
             return True
+        if known.pool == owner.label.pool == "person" and known.name.endswith("_name"):
+            return True
         if known.name == "region" and "region" in own and not known.required:
             return True
     return False
@@ -81,11 +86,13 @@ def agree_with_name(
 
     A text stands beside one name only: what further names would repeat is left to the pool, or left out.
     """
-    if column == label or kind.label.pool == "person" or column.kind not in ("text", "choice"):
+    if column == label or kind.label.pool == "person" or column.kind not in ("text", "choice", "whole", "number"):
         return column
-    values, seen = dict[str, Scalar](), set[str]()
+    values, seen = dict[str, Scalar](), set[Scalar]()
     for name in map(str, label.pool):
-        value = _find_value(lexicon, kind, known, name)
+        value: Scalar = _find_value(lexicon, kind, known, name)
+        if value and column.kind in ("whole", "number"):
+            value = float(value) if column.kind == "number" else int(value)
         if not value or (known.is_text and value in seen) or (column.choices and value not in column.choices):
             continue
         seen.add(value)
@@ -101,12 +108,14 @@ def _find_value(lexicon: RecordLexicon, kind: KnownRecord, known: KnownColumn, n
         return f"https://www.{_make_slug(name)}.example"
     if known.pool == "email" and pool == "company":
         return f"office@{_make_slug(name)}.example"
+    if known.pool == "city":
+        return next((city for city in map(str, lexicon.pools["city"]) if city in name), "")
+    if known.name == "percent_off":
+        return "".join(re.findall(r"\d+$", name))
     return lexicon.describe(pool, known.name, name)
 
 
-def fit_names(
-    entities: Sequence[Entity], kinds: Mapping[str, KnownRecord], lexicon: RecordLexicon
-) -> list[Entity]:
+def fit_names(entities: Sequence[Entity], kinds: Mapping[str, KnownRecord], lexicon: RecordLexicon) -> list[Entity]:
     """Return tables whose records have names that fit the record that they belong to.
 
     Args:
@@ -141,16 +150,16 @@ def _find_names(
         return ()
     label = above.column(above.label)
     owners = [name for _, names in label.names for name in names] or [str(one) for one in label.pool]
-    found = dict[str, tuple[str, ...]]()
+    names_by_owner = dict[str, tuple[str, ...]]()
     for owner in owners:
         known = lexicon.names_of.get(kind.name, {})
         base = lexicon.find_base(kind_above.label.pool, owner) if kind_above.label.pool in lexicon.pools else ""
         if known.get(base):
-            found[owner] = known[base]
+            names_by_owner[owner] = known[base]
         elif kind.label.pool == "domain_name" and not is_person(owner) and _make_slug(owner):
             hosts = _RECORDS if "." in owner else _HOSTS
-            found[owner] = tuple(f"{host}{_make_host(owner)}" for host in hosts)
-    return tuple(found.items())
+            names_by_owner[owner] = tuple(f"{host}{_make_host(owner)}" for host in hosts)
+    return tuple(names_by_owner.items())
 
 
 def _make_host(name: str) -> str:

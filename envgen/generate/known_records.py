@@ -36,6 +36,8 @@ class KnownColumn:
     when: str = ""
     """"past" or "future" for dates that lie before or after the present."""
     automatic: bool = False
+    outside: bool = False
+    """True for names of people who do not work with the service themselves."""
     is_text: bool = False
     """True for what a record says of itself, which goes with its name."""
 
@@ -140,7 +142,7 @@ class RecordLexicon:
         """Return a column of an environment with values that depend on the place."""
         pool: tuple[Scalar, ...] = ()
         if known.pool == "person":
-            pool = invent_people(size, place[0])
+            pool = invent_people(size, place[0], _find_group(known, place[-1]))
         elif known.pool == "phone":
             rng = random.Random(derive_seed(0, "phones", *place))
             pool = tuple(f"+44 20 7946 0{number}" for number in rng.sample(range(100, 1000), POOL_SIZE))
@@ -155,17 +157,41 @@ class RecordLexicon:
         )  # fmt: skip
 
 
-def invent_people(count: int, place: str) -> tuple[str, ...]:
-    """Return different full names, the first of them the same for every count."""
+def invent_people(count: int, place: str, group: int = 0) -> tuple[str, ...]:
+    """Return different full names, the first of them the same for every count.
+
+    Args:
+        group: 0 for the people of a service; customers, patients and the like are others.
+    """
     names = [f"{first} {last}" for first in FIRST for last in LAST]
     random.Random(derive_seed(0, "people", place)).shuffle(names)
-    return tuple(names[:count])
+    start = group * PEOPLE % (len(names) - PEOPLE) if group else 0
+    return tuple(names[start : start + count])
+
+
+def _find_group(known: KnownColumn, noun: str) -> int:
+    """Return whose names stand in a column: 0 for the people of the service."""
+    if known.outside:
+        return 2 + derive_seed(0, "group", noun) % 6
+    return 1 if known.name in _GUESTS else 0
+
+
+_OUTSIDE = frozenset({
+    "customer", "contact", "lead", "candidate", "patient", "student", "attendee", "subscriber", "recipient",
+    "license_key",
+})  # fmt: skip
+"""Kinds of people who are not those that work with a service."""
+_GUESTS = frozenset({
+    "payer", "respondent", "patient_name", "guest_name", "customer_name", "owner_name", "recipient", "contact",
+    "player",
+})  # fmt: skip
+"""Columns with the names of such people."""
 
 
 _VAGUE = word_set(
     "active current frontmost local by raw default import value class next all full to or my selected self own inner "
     "visible global last first latest previous clean typed game function decompiler string native token gas random "
-    "multi each any some"
+    "multi each any some creation instant search deletion download manual login"
 )
 """Words before a noun that make something else of it."""
 _LOOSE = word_set(
@@ -213,11 +239,11 @@ def _read_record(name: str, entry: dict[str, Any], pools: dict[str, tuple[str, .
     if isinstance(values, list):
         pools[f"{name}_{label}"] = tuple(values)
         values = f"{name}_{label}"
-    known = KnownColumn(label, "text", pool=values, required=True)
+    known = KnownColumn(label, "text", pool=values, required=True, outside=name in _OUTSIDE)
     columns = tuple(_read_column(key, spec) for key, spec in entry.get("cols", {}).items())
     return KnownRecord(
-        name, known, _UNIQUE[entry.get("unique", False)], columns, tuple(entry.get("status", ())), dict(entry.get("moves", {})),
-        tuple(entry.get("in", ())), entry["family"],
+        name, known, _UNIQUE[entry.get("unique", False)], columns, tuple(entry.get("status", ())),
+        dict(entry.get("moves", {})), tuple(entry.get("in", ())), entry["family"],
     )  # fmt: skip
 
 
@@ -235,9 +261,7 @@ def _read_column(key: str, spec: Any) -> KnownColumn:
         return KnownColumn(name, "choice", choices=tuple(spec), required=required)
     if match := _POOL_SPEC.match(spec):
         kind: ColumnKind = "texts" if match["mark"] == "#" else "text"
-        return KnownColumn(
-            name, kind, pool=match["pool"], required=bool(match["needed"]), is_text=match["mark"] == "~"
-        )
+        return KnownColumn(name, kind, pool=match["pool"], required=bool(match["needed"]), is_text=match["mark"] == "~")
     match = _SPEC.match(spec)
     if match is None or match["kind"] not in _KINDS:
         raise InputError(f"lexicon: {spec!r} of {key} is no kind of column")

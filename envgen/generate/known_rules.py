@@ -32,7 +32,7 @@ QUOTAS = (4, 5, 6, 8)
 _COUNTED = frozenset({
     "attendee", "student", "api_key", "webhook", "environment", "domain", "invitation", "alert_rule", "device",
     "license_key", "habit", "feature_flag", "database", "space", "server", "volume", "user", "agent", "site",
-    "repository", "coupon", "booking", "form", "workout", "medication", "index", "queue", "namespace", "channel",
+    "repository", "booking", "form", "workout", "medication", "index", "queue", "namespace", "channel",
     "calendar", "app_project", "gpu_pod", "assistant", "appointment", "subscription", "subscriber", "filter",
 })  # fmt: skip
 """Kinds of which plans, seats or places allow so many."""
@@ -44,7 +44,10 @@ _APPROVED = frozenset({
 
 
 def add_rules(
-    entity: Entity, operations: list[ToolBlueprint], rng: random.Random, paged: frozenset[str] = frozenset(),
+    entity: Entity,
+    operations: list[ToolBlueprint],
+    rng: random.Random,
+    paged: frozenset[str] = frozenset(),
     kind: str = "",
 ) -> tuple[Entity, list[ToolBlueprint]]:
     """Return a table and its tools with rules that fit the kind of record; the same for the same randomness.

@@ -67,9 +67,7 @@ def _describe_others_filters(other: Entity, operation: ToolBlueprint) -> dict[st
     label = find_label_column(other)
     for name in operation.fields:
         column = other.column(name)
-        if column == other.status:
-            words[f"{tool}.{name}"] = [f"{{phrase}} with the {{value}} {noun}"]
-        elif column.kind == "choice":
+        if column.kind == "choice":
             words[f"{tool}.{name}"] = [f"{{phrase}} with the {{value}} {noun}"]
     if other.bin:
         words[f"{tool}.{other.bin}"] = [f"{{phrase}} of the {noun} in the {name_bin(other)}"]

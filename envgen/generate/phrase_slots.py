@@ -52,7 +52,7 @@ def _find_unit(column: TableColumn) -> str:
 
 def name_column(column: TableColumn, entity: Entity | None = None) -> str:
     """Return what people call a column: "size" of size_gb, "title" of the issue_title of an issue."""
-    name = column.name
+    name = column.name.removesuffix("_value")
     if entity is not None and is_called(column) and name.startswith(f"{entity.noun.rpartition('_')[2]}_"):
         name = name.rpartition("_")[2]
     if _find_unit(column):

@@ -117,6 +117,8 @@ def interpret_service_tool(name: str, shared: tuple[str, ...]) -> ToolMeaning | 
 def _find_action(word: str) -> tuple[ToolAction, tuple[str, ...]] | None:
     if word in _MORE_VERBS:
         return _MORE_VERBS[word], ()
+    if word == "book":
+        return "move", ("book", "reserve", "reserved", "occupied", "in_use")
     if word in ("start", "open", "submit", "schedule", "set"):
         return ("update", ()) if word == "set" else ("move", (word, *find_outcomes(word)))
     action = next((action for action, verbs in _VERBS.items() if word in verbs), None)
