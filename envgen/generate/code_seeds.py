@@ -17,6 +17,8 @@ _STATE_WEIGHTS = {
 """States to how frequent they are in seed states; others are in between."""
 _OWN = frozenset({"address", "phone", "serial_number", "sku"})
 """Columns in which hardly two records have the same."""
+FEW_NAMES = range(8, 24)
+"""Numbers of names of which no two records of a table have the same; a table with more may have more records."""
 _SIZES = '{"small": 8, "medium": 24, "large": 80}'
 
 
@@ -191,10 +193,11 @@ def _render_dated(entity: Entity, column: TableColumn, first: TableColumn | None
 
 
 def _render_count(entity: Entity) -> str:
-    """Return how many records are made: not more than there are names, where no two may have the same."""
+    """Return how many records are made: not more than there are names."""
     label = entity.column(entity.label) if entity.label else None
-    is_bounded = label is not None and label.unique and not label.names
-    if label is None or not is_bounded or not label.pool or any("@" in str(value) for value in label.pool):
+    if label is None or label.names or any("@" in str(value) for value in label.pool):
+        return "wanted"
+    if not label.pool or not (label.unique or len(label.pool) in FEW_NAMES):
         return "wanted"
     return f"min(wanted, len({_pool_name(entity, label)}))"
 

@@ -39,6 +39,8 @@ _LISTS = {
     "watch_list": frozenset({"movie", "show", "film"}),
 }  # fmt: skip
 """What a list is called beside some words, as "list" is no name in the code."""
+_HELD = {"record": frozenset({"table", "database", "dataset"})}
+"""Kinds whose records mean something only beside others of these kinds."""
 _WHOSE = frozenset({"user", "my", "org", "enterprise", "organization"})
 """Words before a noun that say whose records are meant, and nothing about what they are."""
 
@@ -111,6 +113,7 @@ class _ServiceReader(ServiceContext):
                 tools.append(
                     ListedTool(str(raw["name"]), means, clean_description(raw), read_parameters(raw), find_actor(raw))
                 )
+        tools = self._leave_out_bare(tools)
         sizes = Counter(tool.means.noun for tool in tools)
         groups, of_kind = dict[str, list[ListedTool]](), Counter[str]()
         for noun, size in sorted(sizes.items(), key=lambda one: (-one[1], len(one[0]), one[0])):
@@ -124,6 +127,15 @@ class _ServiceReader(ServiceContext):
             else:
                 self.left_out.append(SkippedItem(what=tool.name, reason=BEYOND))
         return groups
+
+    def _leave_out_bare(self, tools: list[ListedTool]) -> list[ListedTool]:
+        """Return the tools without those about records of a table where the service has no tables."""
+        kinds = list({self.kinds[tool.means.noun].name: self.kinds[tool.means.noun] for tool in tools}.values())
+        bare = {one.name for one in kinds if one.name in _HELD and not {two.name for two in kinds} & _HELD[one.name]}
+        for tool in tools:
+            if self.kinds[tool.means.noun].name in bare:
+                self.left_out.append(SkippedItem(what=tool.name, reason="nothing says what such a record holds"))
+        return [tool for tool in tools if self.kinds[tool.means.noun].name not in bare]
 
     def _plain_noun(self, noun: str) -> str:
         """Return a noun without the service's own name, in words that can be names in the code."""

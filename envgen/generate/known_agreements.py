@@ -11,7 +11,8 @@ _RECORDS = ("www.", "mail.", "api.", "cdn.", "status.", "ftp.", "dev.", "auth.")
 """What names of hosts begin with in front of a domain."""
 _ONE_OWNER = frozenset({
     "comment", "file", "activity", "note", "review", "time_entry", "memory", "form_response", "message", "notification",
-    "bookmark", "image", "invitation", "attendee", "label", "reminder", "api_key", "webhook",
+    "bookmark", "image", "invitation", "attendee", "case_note", "dev_comment", "label", "reminder", "api_key",
+    "webhook",
 })  # fmt: skip
 """Kinds that belong to one record of several kinds, not to one of each."""
 _FREE = frozenset({
@@ -32,6 +33,7 @@ def find_owners(
         named: Nouns of which parameters of its tools hold the key.
     """
     before = [other for other in known if noun != other and noun.startswith(f"{other}_")]
+    before = [one for one in before if kind.name in _ONE_OWNER or {one, known[one].name} & set(kind.parents)]
     parents = list[str]()
     for parent in kind.parents:
         parents += [other for other in known if other == parent or other.endswith(f"_{parent}")]
@@ -40,6 +42,8 @@ def find_owners(
     nouns = [one for one in dict.fromkeys([*before, *named, *parents]) if one != noun]
     if kind.name in _ONE_OWNER and whose is not None:
         nouns = [one for one in nouns if one in before or known[one].name == whose]
+    people = [one for one in nouns if known[one].label.pool == "person"]
+    nouns = [one for one in nouns if one not in people[1:]]
     most = 1 if kind.name in _ONE_OWNER else 2
     return [(one, not place and kind.name not in _FREE) for place, one in enumerate(nouns[:most])]
 

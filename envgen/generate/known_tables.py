@@ -89,6 +89,7 @@ class RecordReader:
             owners: Nouns of what the records belong to, and whether each of them does.
             start: Number that the keys begin after.
         """
+        owners = list({name_key(noun): (noun, must) for noun, must in reversed(owners)}.values())[::-1]
         kinds = [self._known[noun] for noun, _ in owners]
         repeated = [one for one in self._kind.columns if one.required and is_told_by_owner(one, kinds)]
         needed = {one.label.pool for one in kinds} & {one.pool for one in repeated}

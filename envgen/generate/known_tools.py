@@ -22,6 +22,11 @@ from trajsmith.phrasing import singularize, with_article, word_set
 
 _BOOKED = frozenset({"booking", "appointment", "event", "meeting", "trip", "session"})
 """Kinds of which booking makes a record; a room or a car is there before."""
+_MADE_BY = frozenset({
+    "author", "sender", "reporter", "requested_by", "uploaded_by", "triggered_by", "creator", "invited_by", "views",
+    "votes", "likes", "replies", "viewers",
+})  # fmt: skip
+"""Columns that tell who made a record, or count what others did: nobody changes them."""
 _UNDONE = {
     "reopen": ("close", "complete", "resolve", "solve", "finish"), "unarchive": ("archive",), "restore": ("archive",),
     "unblock": ("block",), "unfreeze": ("freeze",), "unlock": ("lock",), "resume": ("pause",), "enable": ("disable",),
@@ -171,6 +176,7 @@ class ToolReader:
             return ToolBlueprint(action="create", fields=tuple(c.name for c in data), needed=needed, **base)
         if action == "update":
             fields = [c.name for c in data if not c.references and not c.follows]
+            fields = [name for name in fields if name not in _MADE_BY] or fields
             if not is_free_text(entity.column(entity.label)):
                 fields = [name for name in fields if name != entity.label] or fields  # what has a name keeps it
             return ToolBlueprint(action="update", fields=tuple(fields), **base)

@@ -40,7 +40,7 @@ def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         say += [f"How many {many} are there, and what does the {label} add up to?"]
     by = ""
     if entity.status is not None:
-        by = "{% for state in out.by_status %}{% if loop.first %}, {% else %} and {% endif %}"
+        by = "{% for state in out.by_status %}{% if loop.first or not loop.last %}, {% else %} and {% endif %}"
         by += "{out.by_status[state]} {state|human}{% endfor %}"
     are = "{% if out.count == 1 %}is{% else %}are{% endif %}"
     done = [f"There {are} {{out.count}} {many}{by}{more}.", f"I count {{out.count}} {many}{by}{more}."]

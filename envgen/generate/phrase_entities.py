@@ -98,7 +98,7 @@ def build_entity_words(blueprint: Blueprint, entity: Entity) -> dict[str, Any]:
             by[column.name] = [f"the {noun} whose {to_words(column.name)} is {{value|human}}"]
         elif column.kind == "date" and column.required:
             name = to_words(column.name)
-            link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else name
+            link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else f"that {name}"
             by[column.name] = [f"the {noun} {link} {{value|date}}"]
     entry: dict[str, Any] = {"noun": noun, "plural": name_many(entity), "own": [f"that {noun}"]}
     rows = _build_rows(entity, label)

@@ -43,6 +43,12 @@ _SHORT = {
 }  # fmt: skip
 
 
+def is_count(column: TableColumn) -> bool:
+    """Return True for a column that counts something: seats, replicas."""
+    many = column.name.endswith("s") and not column.name.endswith(("ss", "us", "is"))
+    return column.kind == "whole" and not column.references and many and not _find_unit(column)
+
+
 def _find_unit(column: TableColumn) -> str:
     if column.kind not in ("whole", "number") or column.references:
         return ""
@@ -60,7 +66,7 @@ def name_column(column: TableColumn, entity: Entity | None = None) -> str:
         if name.startswith("percent_"):
             first = name.removeprefix("percent_")
         name = _SHORT.get(first, first) or _ALONE.get(last, last)
-    return to_words(name)
+    return f"number of {to_words(name)}" if is_count(column) else to_words(name)
 
 
 MONEY = frozenset({

@@ -14,6 +14,7 @@ from trajsmith.envgen.generate.phrase_slots import (
     MONEY,
     find_label_column,
     is_called,
+    is_count,
     is_free_text,
     looks_like_person,
     name_column,
@@ -97,8 +98,10 @@ def _describe_record(entity: Entity, source: str) -> list[str]:
     parts = [
         _describe_field(column, source)
         for column in entity.columns
-        if column not in (label,) and column.name != entity.key
+        if column not in (label,) and column.name not in (entity.key, entity.bin)
     ]
+    if entity.bin:
+        parts.append(f"{{% if {source}.{entity.bin} %}}; in the {name_bin(entity)}{{% endif %}}")
     rest = "".join(parts)
     return [f"I found {head}{rest}.", f"Here is the {noun}: {head}{rest}."]
 
@@ -213,6 +216,8 @@ def _add_value(column: TableColumn) -> str:
         return f"due on {slot}"
     if column.kind in ("date", "moment") and label.endswith((" on", " at")):
         return f"{label} {slot}".replace(" at {", " on {") if is_noun(label.split()[0]) else ""
+    if is_count(column):
+        return f"with {slot} {to_words(column.name)}"
     if column.kind in ("choice", "text", "number", "whole", "date", "moment") and is_noun(label):
         return f"with the {label} {slot}"
     return f"with the tags {slot}" if column.kind == "texts" and column.name == "tags" else ""
