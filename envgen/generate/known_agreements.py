@@ -9,12 +9,16 @@ from trajsmith.envgen.generate.known_records import KnownColumn, KnownRecord, Re
 _HOSTS = ("", "www.", "shop.", "api.", "docs.", "status.", "blog.", "help.")
 _RECORDS = ("www.", "mail.", "api.", "cdn.", "status.", "ftp.", "dev.", "auth.")
 """What names of hosts begin with in front of a domain."""
+_PARTS = ("Europe", "North", "Online", "Retail", "Partners", "Services", "West", "Labs")
+"""What companies that belong to a company are called after its name."""
 _ONE_OWNER = frozenset({
     "comment", "file", "activity", "note", "review", "time_entry", "memory", "form_response", "message", "notification",
     "bookmark", "image", "invitation", "attendee", "case_note", "dev_comment", "label", "reminder", "api_key",
     "webhook",
 })  # fmt: skip
 """Kinds that belong to one record of several kinds, not to one of each."""
+_SHARED = frozenset({"label", "issue_label", "user", "company", "team", "company_account"})
+"""Kinds that many records refer to: a key in a parameter does not say that they belong there."""
 _FREE = frozenset({
     "volume", "device", "image", "bookmark", "contact", "company", "room", "network", "calendar", "team", "label",
     "assistant", "model", "prompt", "vehicle", "location", "template", "knowledge_base", "list",
@@ -34,6 +38,8 @@ def find_owners(
     """
     before = [other for other in known if noun != other and noun.startswith(f"{other}_")]
     before = [one for one in before if kind.name in _ONE_OWNER or {one, known[one].name} & set(kind.parents)]
+    if kind.name in _SHARED:
+        named = [one for one in named if {one, known[one].name} & set(kind.parents)]
     parents = list[str]()
     for parent in kind.parents:
         parents += [other for other in known if other == parent or other.endswith(f"_{parent}")]
@@ -68,6 +74,11 @@ def _find_reached(noun: str, owners: Mapping[str, Sequence[tuple[str, bool]]]) -
                 reached.add(owner)
                 waiting.append(owner)
     return reached
+
+
+def is_told_by_noun(known: KnownColumn, noun: str) -> bool:
+    """Return True for a choice that the noun makes: the kind of a call is not chosen."""
+    return noun.rpartition("_")[2] in known.choices
 
 
 def is_told_by_owner(known: KnownColumn, owners: Iterable[KnownRecord]) -> bool:
@@ -160,6 +171,8 @@ def _find_names(
         base = lexicon.find_base(kind_above.label.pool, owner) if kind_above.label.pool in lexicon.pools else ""
         if known.get(base):
             names_by_owner[owner] = known[base]
+        elif kind.label.pool == kind_above.label.pool == "company":
+            names_by_owner[owner] = tuple(f"{owner} {part}" for part in _PARTS)
         elif kind.label.pool == "domain_name" and not is_person(owner) and _make_slug(owner):
             hosts = _RECORDS if "." in owner else _HOSTS
             names_by_owner[owner] = tuple(f"{host}{_make_host(owner)}" for host in hosts)

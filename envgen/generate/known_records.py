@@ -91,6 +91,8 @@ class RecordLexicon:
                 _VAGUE & set(words[:start]) or words[-1] in _LOOSE or len(words) > 3 or any(map(str.isdigit, noun))
             ):
                 return None
+            if start and any(singularize(one) != one and one not in _NO_PLURALS for one in words[:start]):
+                return None  # the results of an exam are no part of what a user is
             rest = "_".join(words[start:])
             name = self._find_sense(rest, beside) or self.nouns.get(rest) or self.nouns.get(singularize(rest))
             if name is not None:
@@ -191,13 +193,17 @@ _GUESTS = frozenset({
 _VAGUE = word_set(
     "active current frontmost local by raw default import value class next all full to or my selected self own inner "
     "visible global last first latest previous clean typed game function decompiler string native token gas random "
-    "multi each any some creation instant search deletion download manual login"
+    "multi each any some creation instant search deletion download manual login trending"
 )
 """Words before a noun that make something else of it."""
+_NO_PLURALS = word_set(
+    "sales news sms dns aws ads business access process address status class express ops tls series gas"
+)
+"""Words that end like a plural."""
 _LOOSE = word_set(
     "content item object value list record entry field reference version source index image doc document type url "
     "tracking block history setting settings status key rule text row node parameter metric token move round resource "
-    "attribute property discussion activity offer card"
+    "attribute property discussion activity offer card link"
 )
 """Nouns that mean something else with every word before them."""
 

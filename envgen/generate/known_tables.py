@@ -2,7 +2,7 @@
 
 from trajsmith.envgen.generate.blueprint import ColumnKind, Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier
-from trajsmith.envgen.generate.known_agreements import agree_with_name, find_owners, is_told_by_owner
+from trajsmith.envgen.generate.known_agreements import agree_with_name, find_owners, is_told_by_noun, is_told_by_owner
 from trajsmith.envgen.generate.known_behaviours import build_bin_column, find_bin
 from trajsmith.envgen.generate.known_records import PEOPLE, KnownColumn, KnownRecord
 from trajsmith.envgen.generate.known_rules import add_rules
@@ -161,7 +161,7 @@ class RecordReader:
         """Return the columns that the tools name and some more that such records have."""
         named, others = list[tuple[KnownColumn, str]](), list[tuple[KnownColumn, str]]()
         for known in self._kind.columns:
-            if is_told_by_owner(known, owners):
+            if is_told_by_owner(known, owners) or is_told_by_noun(known, self._noun):
                 continue
             aliases = _ALIAS_SETS.get(known.name, frozenset()) | {normalize_name(known.name)}
             source = next((self._parameters[alias] for alias in sorted(aliases) if alias in self._parameters), "")

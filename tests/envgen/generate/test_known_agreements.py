@@ -202,6 +202,10 @@ def test_some_webhooks_are_limited():
         ("livestream", {"kick"}, "livestream"), ("pull_comment", {"pull"}, "dev_comment"),
         ("label", {"pull"}, "issue_label"), ("client", {"ssid"}, "device"), ("client", {"invoice"}, "company"),
         ("issue_type", set(), "issue_type"), ("project", {"sprint"}, "dev_project"), ("move", {"chess"}, "chess_move"),
+        ("filter", {"board"}, "saved_view"), ("agent", {"elevenlabs"}, "assistant"), ("login_link", set(), None),
+        ("product", {"license"}, "saas_product"), ("category", {"yapi"}, "api_category"),
+        ("category", set(), "product_category"), ("trending_topic", set(), None),
+        ("category", {"article"}, "help_category"), ("exam_results_user", set(), None),
         ("creation_guideline", set(), None), ("instant_search_price", set(), None),
     ],
 )  # fmt: skip
@@ -213,6 +217,34 @@ def test_nouns_are_read_by_what_the_service_is_about(noun, beside, name):
 def test_a_name_that_asks_for_a_change_is_about_no_record():
     assert "made elsewhere" in interpret_service_tool("request_email_change", ())
     assert interpret_service_tool("volume_list", ()).noun == "volume"
+
+
+@pytest.mark.parametrize("name", ["add_issue_to_project", "remove_tag_from_task", "linear_add_issue_to_project"])
+def test_a_tool_that_joins_records_makes_none(name):
+    assert "joins two records" in interpret_service_tool(name, ())
+
+
+def test_what_is_made_of_something_is_what_the_name_begins_with():
+    assert interpret_service_tool("service_create_from_repo", ()).noun == "service"
+    assert interpret_service_tool("add_comment_to_issue", ()).noun == "comment"
+
+
+def test_records_of_tables_need_a_table():
+    blueprint = read([*crud("incident"), *tools("get_record", "list_records", "update_record")], "acme/noc")
+    assert [entity.noun for entity in blueprint.entities] == ["incident"]
+    assert "nothing says what such a record holds" in {one.reason for one in blueprint.left_out}
+
+
+def test_a_label_belongs_to_no_issue():
+    raw = [*crud("issue"), *tools("create_label", "list_labels", "delete_label", parameters=("issue_id", "name"))]
+    labels = read(raw, "acme/marks").entity("labels")
+    assert not [column.name for column in labels.columns if column.references == "issues"]
+
+
+def test_who_made_a_record_is_not_changed():
+    blueprint = read(crud("comment", "pull_request", "issue"), "acme/made")
+    for one in blueprint.operations:
+        assert one.action != "update" or not {"author", "reporter"} & set(one.fields) or len(one.fields) == 1
 
 
 def test_a_room_is_booked_and_not_made():
@@ -265,6 +297,30 @@ def test_tools_of_composed_services_have_no_words_of_their_servers():
     assert all(not one.description for service in services for one in service.blueprint.operations)
 
 
+def test_an_account_in_a_company_is_a_part_of_it(tmp_path):
+    state = load(read(crud("organization", "account"), "acme/crm"), tmp_path).seed_state("medium", 1)
+    for one in state.accounts.values():
+        owner = getattr(state.organizations[one.organization_id], read_label(state.organizations))
+        assert getattr(one, read_label(state.accounts)).startswith(owner)
+
+
+def test_a_call_has_no_kind_of_its_own():
+    entity = read(crud("outbound_call"), "acme/calls").entities[0]
+    assert "kind" not in entity.names
+
+
+def test_few_names_are_not_repeated(tmp_path):
+    state = load(read(crud("decision"), "acme/votes"), tmp_path).seed_state("medium", 1)
+    titles = Counter(one.title for one in state.decisions.values())
+    assert len(titles) >= 6 and max(titles.values()) == 1
+
+
+def test_archived_and_cancelled_records_are_few(tmp_path):
+    cls = load(read(crud("repository"), "acme/old"), tmp_path)
+    states = Counter(one.status for seed in range(5) for one in cls.seed_state("medium", seed).repositories.values())
+    assert states["archived"] < states["active"] / 2
+
+
 def test_customers_are_not_the_staff(tmp_path):
     state = load(read(crud("user", "customer"), "acme/shop"), tmp_path).seed_state("large", 1)
     staff, customers = ({one.full_name for one in table.values()} for table in (state.users, state.customers))
@@ -291,6 +347,26 @@ def test_numbers_are_said_with_what_they_count(book):
     asks = " ".join(book.tools["create_volume"].ask)
     assert "size gb" not in asks and "with the size {size_gb} GB" in asks
     assert all("as its" not in answer for one in book.tools["get_file"].questions for answer in one.answer)
+
+
+def test_statistics_are_told_in_one_sentence(tmp_path):
+    raw = [*crud("invoice"), *tools("get_invoice_statistics")]
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/sums")))
+    done = load_phrasebook(tmp_path / "phrases.yaml").tools["get_invoice_statistics"].done
+    assert all("|human}: " not in text and "loop.last" in text for text in done), done
+
+
+def test_a_date_that_names_a_record_is_said_as_people_do(tmp_path):
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(crud("poll"), "acme/polls")))
+    by = load_phrasebook(tmp_path / "phrases.yaml").entities["poll_id"].by
+    assert by["closes_on"] == ("the poll that closes on {value|date}",)
+
+
+def test_what_is_counted_is_said_with_its_number(tmp_path):
+    raw = [*tools("create_service", parameters=("replicas",)), *tools("list_services", "delete_service")]
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/run")))
+    asks = " ".join(load_phrasebook(tmp_path / "phrases.yaml").tools["create_service"].ask)
+    assert "the replicas {replicas}" not in asks and "with {replicas} replicas" in asks
 
 
 def test_a_named_record_is_not_renamed_to_something_else():
