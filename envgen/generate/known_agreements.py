@@ -180,7 +180,8 @@ def _find_names(
 
 
 def _make_host(name: str) -> str:
-    return name if "." in name else f"{_make_slug(name)}.example"
+    """Return the domain of a name; of a host in a domain only the domain."""
+    return ".".join(name.split(".")[-2:]) if "." in name else f"{_make_slug(name)}.example"
 
 
 def _make_slug(name: str) -> str:

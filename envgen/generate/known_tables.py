@@ -1,5 +1,7 @@
 """One table of known records: its columns, what it belongs to, its rules."""
 
+from dataclasses import replace
+
 from trajsmith.envgen.generate.blueprint import ColumnKind, Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier
 from trajsmith.envgen.generate.known_agreements import agree_with_name, find_owners, is_told_by_noun, is_told_by_owner
@@ -21,6 +23,8 @@ MOST_NAMES = 30
 """Names of records that an environment has at most, before they are combined."""
 NEW_NAMES = 3
 """Names that no seed state has: those of records that users want to be made."""
+DAILY = (5, 300)
+"""Amounts of a budget for one day."""
 _LABELS = frozenset({
     "name", "title", "subject", "summary", "text", "content", "message", "body", "headline", "label", "description",
 })  # fmt: skip
@@ -180,10 +184,12 @@ class RecordReader:
             if not name or name in used or name == "status":
                 continue
             used.add(name)
+            if known.name == "budget" and name.startswith("daily"):
+                known = replace(known, low=DAILY[0], high=DAILY[1])
             column = self._service.lexicon.build(known, name, *self._place)
             column = agree_with_name(self._service.lexicon, self._kind, label, known, column)
             if known.pool == "email" and self._kind.label.pool == "person":
-                new = self._service.lexicon.draw("email", *self._place, size=20)[12:18]
+                new = self._service.lexicon.draw("private_email", *self._place)[:6]
                 column = column.model_copy(update={"follows": label.name, "pool": (), "unique": True, "examples": new})
             columns.append(column)
         return columns

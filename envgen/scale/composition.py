@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from trajsmith.envgen.generate.blueprint import Blueprint
 from trajsmith.envgen.generate.known_records import load_lexicon
 from trajsmith.envgen.generate.listed_tools import JOIN, list_words, name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
@@ -56,10 +57,28 @@ def compose_services(lists: Iterable[ToolList]) -> list[Service]:
         raw = [{**tool.raw, "name": name} for name, tool in reversed(named.items())]
         merged = ToolList(JOIN.join(servers), raw, "; ".join(licences))
         try:
-            services.append(_note_names(read_service(merged, f"{noun}_desk"), named))
+            service = read_service(merged, f"{noun}_desk")
+            joined = find_joined_tools(service.blueprint)
+            if joined < {one.name for one in service.blueprint.operations}:
+                merged = ToolList(merged.server, [one for one in raw if one["name"] in joined], merged.licence)
+                service = read_service(merged, f"{noun}_desk")
         except InputError:
             continue  # its tools show no record, or write none
+        if len(merged.tools) >= LEAST_TOOLS:
+            services.append(_note_names(service, named))
     return services
+
+
+def find_joined_tools(blueprint: Blueprint) -> set[str]:
+    """Return the names of the tools for the largest number of tables of which each is linked to another of them."""
+    near = {entity.table: {entity.table} for entity in blueprint.entities}
+    for entity in blueprint.entities:
+        for column in entity.columns:
+            if column.references:
+                joined = near[entity.table] | near[column.references]
+                near.update(dict.fromkeys(joined, joined))
+    tables = max(near.values(), key=lambda one: (len(one), sorted(one)))
+    return {one.name for one in blueprint.operations if one.table in tables}
 
 
 def _name_tool(tool: _SourceTool) -> str:

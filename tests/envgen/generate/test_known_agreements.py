@@ -16,7 +16,7 @@ from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.rules import render_rules
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import interpret_service_tool
-from trajsmith.envgen.scale.composition import compose_services
+from trajsmith.envgen.scale.composition import compose_services, find_joined_tools
 from trajsmith.envgen.scale.services import read_service
 from trajsmith.phrasing import load_phrasebook
 
@@ -203,6 +203,7 @@ def test_some_webhooks_are_limited():
         ("label", {"pull"}, "issue_label"), ("client", {"ssid"}, "device"), ("client", {"invoice"}, "company"),
         ("issue_type", set(), "issue_type"), ("project", {"sprint"}, "dev_project"), ("move", {"chess"}, "chess_move"),
         ("filter", {"board"}, "saved_view"), ("agent", {"elevenlabs"}, "assistant"), ("login_link", set(), None),
+        ("variant", {"flag"}, "flag_variant"), ("plan", {"addon"}, "price"), ("tcp_proxy", set(), "tcp_proxy"),
         ("product", {"license"}, "saas_product"), ("category", {"yapi"}, "api_category"),
         ("category", set(), "product_category"), ("trending_topic", set(), None),
         ("category", {"article"}, "help_category"), ("exam_results_user", set(), None),
@@ -319,6 +320,17 @@ def test_archived_and_cancelled_records_are_few(tmp_path):
     cls = load(read(crud("repository"), "acme/old"), tmp_path)
     states = Counter(one.status for seed in range(5) for one in cls.seed_state("medium", seed).repositories.values())
     assert states["archived"] < states["active"] / 2
+
+
+def test_composed_services_have_no_table_apart():
+    blueprint = read(crud("repository", "branch", "meeting"), "acme/mixed")
+    assert find_joined_tools(blueprint) == {one.name for one in blueprint.operations if one.table != "meetings"}
+
+
+def test_a_budget_for_a_day_is_small():
+    raw = [*tools("create_campaign", parameters=("daily_budget", "name")), *tools("list_campaigns", "get_campaign")]
+    column = read(raw, "acme/ads").entity("campaigns").column("daily_budget")
+    assert max(column.pool) <= 300
 
 
 def test_customers_are_not_the_staff(tmp_path):
