@@ -251,7 +251,7 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"The {noun} {{out.{entity.key}}}"
     done = [
         f"{name_slot} is updated{''.join(clauses)}.",
-        f"I've changed the {noun} {{out.{entity.key}}}{''.join(clauses)}.",
+        f"I've changed {name_slot if name else f'the {noun} {{out.{entity.key}}}'}{''.join(clauses)}.",
     ]
     return {"ask": ask, "narrate": [f"change the {noun}", f"update that {noun}", "make that change"], "done": done}
 
@@ -291,10 +291,10 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     phrases = [f"{own} {slot}"] if own else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
     phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
     name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
-    name_slot = name_slot[:1].upper() + name_slot[1:]
+    plain_slot, name_slot = name_slot, name_slot[:1].upper() + name_slot[1:]
     done = [
         f"{name_slot} is {state} now.",
-        f"Done, the {noun} {{out.{entity.key}}} is now {state}.",
+        f"Done, {plain_slot} is now {state}.",
         f"{name_slot} has been set to {state}.",
     ]
     return {

@@ -203,7 +203,8 @@ def test_some_webhooks_are_limited():
         ("label", {"pull"}, "issue_label"), ("client", {"ssid"}, "device"), ("client", {"invoice"}, "company"),
         ("issue_type", set(), "issue_type"), ("project", {"sprint"}, "dev_project"), ("move", {"chess"}, "chess_move"),
         ("filter", {"board"}, "saved_view"), ("agent", {"elevenlabs"}, "assistant"), ("login_link", set(), None),
-        ("variant", {"flag"}, "flag_variant"), ("plan", {"addon"}, "price"), ("tcp_proxy", set(), "tcp_proxy"),
+        ("variant", {"flag"}, "flag_variant"), ("story", {"quest"}, "tale"), ("plan", {"addon"}, "price"),
+        ("tcp_proxy", set(), "tcp_proxy"),
         ("product", {"license"}, "saas_product"), ("category", {"yapi"}, "api_category"),
         ("category", set(), "product_category"), ("trending_topic", set(), None),
         ("category", {"article"}, "help_category"), ("exam_results_user", set(), None),
@@ -333,6 +334,11 @@ def test_a_budget_for_a_day_is_small():
     assert max(column.pool) <= 300
 
 
+def test_who_is_signed_in_is_a_person():
+    blueprint = read(crud("organization", "invitation"), "acme/access")
+    assert blueprint.signed_in is None or blueprint.signed_in.table != "invitations"
+
+
 def test_customers_are_not_the_staff(tmp_path):
     state = load(read(crud("user", "customer"), "acme/shop"), tmp_path).seed_state("large", 1)
     staff, customers = ({one.full_name for one in table.values()} for table in (state.users, state.customers))
@@ -359,6 +365,13 @@ def test_numbers_are_said_with_what_they_count(book):
     asks = " ".join(book.tools["create_volume"].ask)
     assert "size gb" not in asks and "with the size {size_gb} GB" in asks
     assert all("as its" not in answer for one in book.tools["get_file"].questions for answer in one.answer)
+
+
+def test_answers_call_records_by_name(tmp_path):
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(crud("workflow"), "acme/flows")))
+    tools_of_book = load_phrasebook(tmp_path / "phrases.yaml").tools
+    told = [text for one in tools_of_book.values() for text in one.done if "{out.workflow_id}" in text]
+    assert told and all("name}" in text for text in told), told
 
 
 def test_statistics_are_told_in_one_sentence(tmp_path):
