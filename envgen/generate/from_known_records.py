@@ -113,7 +113,7 @@ class _ServiceReader(ServiceContext):
                 tools.append(
                     ListedTool(str(raw["name"]), means, clean_description(raw), read_parameters(raw), find_actor(raw))
                 )
-        tools = self._leave_out_bare(tools)
+        tools = self._merge_people(self._leave_out_bare(tools))
         sizes = Counter(tool.means.noun for tool in tools)
         groups, of_kind = dict[str, list[ListedTool]](), Counter[str]()
         for noun, size in sorted(sizes.items(), key=lambda one: (-one[1], len(one[0]), one[0])):
@@ -127,6 +127,17 @@ class _ServiceReader(ServiceContext):
             else:
                 self.left_out.append(SkippedItem(what=tool.name, reason=BEYOND))
         return groups
+
+    def _merge_people(self, tools: list[ListedTool]) -> list[ListedTool]:
+        """Return the tools with one noun for the people of the service: users and team members are the same."""
+        sizes = Counter(tool.means.noun for tool in tools if self.kinds[tool.means.noun].name == "user")
+        if len(sizes) < 2:
+            return tools
+        people = max(sizes, key=lambda noun: (sizes[noun], -len(noun), noun))
+        return [
+            replace(tool, means=replace(tool.means, noun=people)) if tool.means.noun in sizes else tool
+            for tool in tools
+        ]
 
     def _leave_out_bare(self, tools: list[ListedTool]) -> list[ListedTool]:
         """Return the tools without those about records of a table where the service has no tables."""

@@ -45,7 +45,8 @@ def find_owners(
         parents += [other for other in known if other == parent or other.endswith(f"_{parent}")]
     for parent in kind.parents:
         parents += [other for other, one in known.items() if one.name == parent]
-    nouns = [one for one in dict.fromkeys([*before, *named, *parents]) if one != noun]
+    order = [*before, *parents, *named] if kind.name in _ONE_OWNER else [*before, *named, *parents]
+    nouns = [one for one in dict.fromkeys(order) if one != noun]
     if kind.name in _ONE_OWNER and whose is not None:
         nouns = [one for one in nouns if one in before or known[one].name == whose]
     people = [one for one in nouns if known[one].label.pool == "person"]

@@ -204,7 +204,11 @@ def test_some_webhooks_are_limited():
         ("issue_type", set(), "issue_type"), ("project", {"sprint"}, "dev_project"), ("move", {"chess"}, "chess_move"),
         ("filter", {"board"}, "saved_view"), ("agent", {"elevenlabs"}, "assistant"), ("login_link", set(), None),
         ("variant", {"flag"}, "flag_variant"), ("story", {"quest"}, "tale"), ("plan", {"addon"}, "price"),
-        ("tcp_proxy", set(), "tcp_proxy"),
+        ("tcp_proxy", set(), "tcp_proxy"), ("event", {"funnel"}, "analytics_event"), ("zone", {"vpc"}, "cloud_zone"),
+        ("rule", {"semgrep"}, "code_rule"), ("room", {"palace"}, "palace_room"), ("site", {"floor"}, "venue"),
+        ("reminder", {"invoice"}, "payment_reminder"), ("game", {"chess"}, "chess_game"), ("trace", set(), "app_trace"),
+        ("retrospective", set(), "retro"), ("release_rating", set(), "music_review"),
+        ("position", {"market"}, "prediction_stake"), ("security_group", set(), "security_group"),
         ("product", {"license"}, "saas_product"), ("category", {"yapi"}, "api_category"),
         ("category", set(), "product_category"), ("trending_topic", set(), None),
         ("category", {"article"}, "help_category"), ("exam_results_user", set(), None),
@@ -235,6 +239,30 @@ def test_records_of_tables_need_a_table():
     blueprint = read([*crud("incident"), *tools("get_record", "list_records", "update_record")], "acme/noc")
     assert [entity.noun for entity in blueprint.entities] == ["incident"]
     assert "nothing says what such a record holds" in {one.reason for one in blueprint.left_out}
+
+
+def test_members_and_users_are_the_same_people():
+    blueprint = read([*crud("user", "team"), *tools("list_team_members", "get_team_member")], "acme/people")
+    assert {entity.noun for entity in blueprint.entities} == {"user", "team"}
+
+
+def test_a_comment_is_one_on_an_issue_though_its_project_is_named():
+    raw = [
+        *crud("project", "issue"),
+        *tools("create_comment", parameters=("project_id", "text")),
+        *tools("list_comments"),
+    ]
+    comments = read(raw, "acme/talk").entity("comments")
+    assert [column.references for column in comments.columns if column.references] == ["issues"]
+
+
+def test_an_event_fits_its_calendar(tmp_path):
+    lexicon = load_lexicon()
+    state = load(read(crud("calendar", "event"), "acme/days"), tmp_path).seed_state("medium", 1)
+    for one in state.events.values():
+        calendar = state.calendars[one.calendar_id].name
+        title = next(value for name, value in one if name.endswith("title"))
+        assert any(title.startswith(name) for name in lexicon.names_of["event"][calendar])
 
 
 def test_a_label_belongs_to_no_issue():
