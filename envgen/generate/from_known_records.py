@@ -17,6 +17,7 @@ from trajsmith.envgen.generate.known_behaviours import add_permissions
 from trajsmith.envgen.generate.known_services import ServiceContext
 from trajsmith.envgen.generate.known_tables import RecordReader
 from trajsmith.envgen.generate.listed_tools import (
+    JOIN,
     ListedTool,
     clean_description,
     find_actor,
@@ -150,7 +151,7 @@ class _ServiceReader(ServiceContext):
 
     def _plain_noun(self, noun: str) -> str:
         """Return a noun without the service's own name, in words that can be names in the code."""
-        own = set(self.name.split("_"))
+        own = set() if JOIN in self.tool_list.server else set(self.name.split("_"))
         words = noun.split("_")
         while len(words) > 1 and words[0] in own:
             words = words[1:]

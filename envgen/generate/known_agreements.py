@@ -11,6 +11,11 @@ _RECORDS = ("www.", "mail.", "api.", "cdn.", "status.", "ftp.", "dev.", "auth.")
 """What names of hosts begin with in front of a domain."""
 _PARTS = ("Europe", "North", "Online", "Retail", "Partners", "Services", "West", "Labs")
 """What companies that belong to a company are called after its name."""
+_LESSONS = {
+    "quiz": ("warm-up", "chapter 1", "chapter 2", "mid-term test", "final test", "retake", "practice round"),
+    "assignment": ("worksheet 1", "worksheet 2", "essay", "project", "presentation", "portfolio", "group task"),
+}
+"""What tests and tasks of a course are called after its name."""
 _ONE_OWNER = frozenset({
     "comment", "file", "activity", "note", "review", "time_entry", "memory", "form_response", "message", "notification",
     "bookmark", "image", "invitation", "attendee", "case_note", "dev_comment", "label", "reminder", "api_key",
@@ -172,6 +177,8 @@ def _find_names(
         base = lexicon.find_base(kind_above.label.pool, owner) if kind_above.label.pool in lexicon.pools else ""
         if known.get(base):
             names_by_owner[owner] = known[base]
+        elif kind.name in _LESSONS and kind_above.name == "course":
+            names_by_owner[owner] = tuple(f"{owner}: {part}" for part in _LESSONS[kind.name])
         elif kind.label.pool == kind_above.label.pool == "company":
             names_by_owner[owner] = tuple(f"{owner} {part}" for part in _PARTS)
         elif kind.label.pool == "domain_name" and not is_person(owner) and _make_slug(owner):

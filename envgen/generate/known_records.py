@@ -193,7 +193,7 @@ _GUESTS = frozenset({
 _VAGUE = word_set(
     "active current frontmost local by raw default import value class next all full to or my selected self own inner "
     "visible global last first latest previous clean typed game function decompiler string native token gas random "
-    "multi each any some creation instant search deletion download manual login trending health"
+    "multi each any some creation instant search deletion download manual login trending health thread"
 )
 """Words before a noun that make something else of it."""
 _NO_PLURALS = word_set(

@@ -208,6 +208,9 @@ def test_some_webhooks_are_limited():
         ("rule", {"semgrep"}, "code_rule"), ("room", {"palace"}, "palace_room"), ("site", {"floor"}, "venue"),
         ("reminder", {"invoice"}, "payment_reminder"), ("game", {"chess"}, "chess_game"), ("trace", set(), "app_trace"),
         ("retrospective", set(), "retro"), ("release_rating", set(), "music_review"),
+        ("app", {"field"}, "database"), ("channel", {"playlist"}, "video_channel"),
+        ("session", {"dataset"}, "analysis_session"), ("thread", {"github"}, "dev_notification"),
+        ("thread_subscription", set(), None),
         ("position", {"market"}, "prediction_stake"), ("security_group", set(), "security_group"),
         ("product", {"license"}, "saas_product"), ("category", {"yapi"}, "api_category"),
         ("category", set(), "product_category"), ("trending_topic", set(), None),
@@ -263,6 +266,25 @@ def test_an_event_fits_its_calendar(tmp_path):
         calendar = state.calendars[one.calendar_id].name
         title = next(value for name, value in one if name.endswith("title"))
         assert any(title.startswith(name) for name in lexicon.names_of["event"][calendar])
+
+
+def test_the_publisher_of_a_server_says_nothing_about_its_nouns():
+    raw = [*crud("pull_request"), *tools("list_conversations", "get_conversation", "close_conversation")]
+    pool = read(raw, "acme-ai/hub").entity("conversations").columns[1].pool
+    assert set(pool) <= set(load_lexicon().draw("ticket_subject", "hub", "conversation", size=30))
+
+
+def test_nouns_of_composed_services_stay_whole():
+    server = "acme/one + acme/two"
+    blueprint = read_service(ToolList(server, crud("ai_action", "project")), "ai_action_desk").blueprint
+    assert "ai_actions" in {entity.table for entity in blueprint.entities}
+
+
+def test_tests_of_a_course_are_about_it(tmp_path):
+    state = load(read(crud("course", "quiz"), "acme/school"), tmp_path).seed_state("medium", 1)
+    for one in state.quizzes.values():
+        course = next(value for name, value in state.courses[one.course_id] if name.endswith("title"))
+        assert next(value for name, value in one if name.endswith("title")).startswith(f"{course}: ")
 
 
 def test_a_label_belongs_to_no_issue():
