@@ -17,7 +17,7 @@ _STATE_WEIGHTS = {
 """States to how frequent they are in seed states; others are in between."""
 _OWN = frozenset({"address", "phone", "serial_number", "sku"})
 """Columns in which hardly two records have the same."""
-FEW_NAMES = range(6, 24)
+FEW_NAMES = range(4, 24)
 """Numbers of names of which no two records of a table have the same; a table with more may have more records."""
 _SIZES = '{"small": 8, "medium": 24, "large": 80}'
 
