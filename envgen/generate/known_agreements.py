@@ -9,6 +9,8 @@ from trajsmith.envgen.generate.known_records import KnownColumn, KnownRecord, Re
 _HOSTS = ("", "www.", "shop.", "api.", "docs.", "status.", "blog.", "help.")
 _RECORDS = ("www.", "mail.", "api.", "cdn.", "status.", "ftp.", "dev.", "auth.")
 """What names of hosts begin with in front of a domain."""
+_NEW_DOMAINS = ("spring-fair.example", "open-days.example", "trail-day.example", "gift-guide.example")
+"""Domains that anybody may want to have next."""
 _PARTS = ("Europe", "North", "Online", "Retail", "Partners", "Services", "West", "Labs")
 """What companies that belong to a company are called after its name."""
 _LESSONS = {
@@ -155,6 +157,8 @@ def fit_names(entities: Sequence[Entity], kinds: Mapping[str, KnownRecord], lexi
         names = _find_names(entity, kinds[entity.table], above, kinds[above.table], lexicon)
         label = entity.column(entity.label)
         update: dict[str, object] = {"owner": owner.name, "names": names} if names else {}
+        if names and kinds[entity.table].label.pool == "domain_name":
+            update["examples"] = _NEW_DOMAINS
         if label.unique and kinds[entity.table].unique != "everywhere":
             update["within"] = owner.name
         columns = [c.model_copy(update=update) if c == label else c for c in entity.columns]

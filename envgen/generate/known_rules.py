@@ -136,6 +136,8 @@ def _find_allowed(states: tuple[str, ...], operation: ToolBlueprint, rng: random
             return before[-1:]
         free = bool(_FREE & set(operation.name.split("_"))) or not before
         return [state for state in others if state not in finals] if free else before
+    if operation.action == "update" and "sent" in states[1:]:
+        return list(states[: states.index("sent")])
     if operation.action == "update" and finals and rng.random() < 0.8:
         return [state for state in states if state not in finals]
     if operation.action in ("delete", "discard") and rng.random() < 0.8:

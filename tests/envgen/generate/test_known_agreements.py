@@ -133,6 +133,18 @@ def read_label(table):
     return next(name for name in type(next(iter(table.values()))).model_fields if name.endswith("name"))
 
 
+def test_new_domains_are_those_of_nobody_else():
+    label = read(crud("organization", "domain"), "acme/edge").entity("domains").column("domain_name")
+    known = [name for _, names in label.names for name in names]
+    assert label.examples and not set(label.examples) & {*known, *load_lexicon().pools["domain_name"]}
+
+
+def test_what_was_sent_is_not_changed():
+    blueprint = read(crud("email", "invoice"), "acme/post")
+    changes = [one for one in blueprint.operations if one.action == "update"]
+    assert changes and all("sent" not in one.only_while and one.only_while for one in changes)
+
+
 def test_rows_are_called_like_what_their_table_holds(tmp_path):
     lexicon = load_lexicon()
     cls = load(read(crud("table", "record"), "acme/base"), tmp_path)
