@@ -77,6 +77,16 @@ class TableColumn(FrozenModel):
     """Side of the present on which the dates of seed states lie; either if empty."""
     follows: NameOrNone = ""
     """Column of names that addresses for mail are made from; other texts are drawn from the pool."""
+    beside: NameOrNone = ""
+    """Column whose value decides what stands here in seed states."""
+    values: tuple[tuple[str, Scalar], ...] = ()
+    """Values of that column with what stands here beside each; a value that is missing has the pool, or nothing."""
+    owner: NameOrNone = ""
+    """Column with the key of the record whose name decides which names seed states draw from."""
+    names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Names of owners with the names that their records have; others draw from the pool."""
+    within: NameOrNone = ""
+    """Column with the key of the record in which a value is unique; empty where no two records have the same."""
     columns: "tuple[TableColumn, ...]" = ()
     """Fields of a record, or of each record of a list, that stands inside this one."""
 

@@ -135,6 +135,8 @@ def _render_shared_owner_check(blueprint: Blueprint, entity: Entity, link: Share
 def _render_unique_check(entity: Entity, column: TableColumn, record: str) -> list[str]:
     noun, name = to_words(entity.noun), to_words(column.name)
     same = f"other.{column.name} == {record}.{column.name} and other.{entity.key} != {record}.{entity.key}"
+    if column.within:
+        same += f" and other.{column.within} == {record}.{column.within}"
     present = "" if column.required else f"{record}.{column.name} is not None and "
     return [
         f"        if {present}any({same} for other in self.state.{entity.table}.values()):",

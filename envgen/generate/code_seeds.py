@@ -1,9 +1,24 @@
 """The code that makes seed states: the same for the same seed, references that exist, real rows where there are any."""
 
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, SharedOwner, SignedIn, TableColumn
+from trajsmith.envgen.generate.code_seed_times import find_phases, render_end, render_phases, render_start
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.envgen.generate.rules import find_spans
 
+_STATE_WEIGHTS = {
+    "active": 8, "published": 6, "open": 6, "running": 6, "ready": 6, "available": 6, "enabled": 6, "online": 8,
+    "ok": 8, "live": 6, "verified": 6, "subscribed": 8, "confirmed": 5, "paid": 5, "delivered": 5, "completed": 4,
+    "sent": 4,
+    "succeeded": 6, "accepted": 4, "approved": 3, "merged": 4, "in_progress": 3, "closed": 3, "done": 4, "resolved": 3,
+    "public": 6, "enrolled": 6, "archived": 1, "suspended": 1, "cancelled": 1, "rejected": 1, "blocked": 1,
+    "terminated": 1, "revoked": 1, "expired": 1, "withdrawn": 1, "removed": 1, "frozen": 1, "locked": 1, "disabled": 1,
+    "retired": 1, "bounced": 1, "deleted": 1, "lost": 1, "inactive": 1,
+}  # fmt: skip
+"""States to how frequent they are in seed states; others are in between."""
+_OWN = frozenset({"address", "phone", "serial_number", "sku"})
+"""Columns in which hardly two records have the same."""
+FEW_NAMES = range(4, 24)
+"""Numbers of names of which no two records of a table have the same; a table with more may have more records."""
 _SIZES = '{"small": 8, "medium": 24, "large": 80}'
 
 
@@ -33,6 +48,14 @@ def _render_helpers(blueprint: Blueprint) -> str:
             "def _moment(value: datetime) -> datetime:\n"
             '    """A time that can be compared with others: those without a zone are UTC."""\n'
             "    return value.replace(tzinfo=UTC) if value.tzinfo is None else value"
+        )
+    lines += render_phases(blueprint)
+    if any(column.names for entity in blueprint.entities for column in entity.columns):
+        lines.append(
+            "def _pick_name(names: list[str], number: int) -> str:\n"
+            '    """Return the name of record `number` of an owner; a number tells those apart that repeat."""\n'
+            "    turn, place = divmod(number, len(names))\n"
+            '    return f"{names[place]} {turn + 1}" if turn else names[place]'
         )
     return "\n\n".join(lines)
 
@@ -72,6 +95,11 @@ def _render_pools(blueprint: Blueprint) -> str:
         for column in entity.columns:
             if column.pool and not column.references:
                 lines.append(f"{_pool_name(entity, column)} = {list(column.pool)!r}")
+            if column.values:
+                lines.append(f"{_name_values(entity, column)} = {dict(column.values)!r}")
+            if column.names:
+                names = {owner: list(own) for owner, own in column.names}
+                lines.append(f"{_pool_name(entity, column)}_BY_OWNER = {names!r}")
     return "\n".join(lines)
 
 
@@ -89,17 +117,21 @@ def _render_record(blueprint: Blueprint, entity: Entity) -> str:
         f"        {entity.key} = {key_code}",
     ]
     waiting = list[tuple[TableColumn, SharedOwner]]()
-    for column in entity.columns:
+    for column in _order_columns(entity):
         if column.name == entity.key:
             continue
+        values.append(f"{column.name}={column.name}")
         shared = next((one for one in entity.shared_owners if one.column == column.name), None)
         if shared is not None:
             waiting.append((column, shared))
-            values.append(f"{column.name}={column.name}")
             continue
-        if column.name in later and column.required and later[column.name].required:
+        if waiting and not column.references:
+            lines += _render_shared_owners(blueprint, entity, waiting)
+            waiting = []
+        value = _render_dated(entity, column, later.get(column.name))
+        if not value and column.name in later and column.required and later[column.name].required:
             value = f"{later[column.name].name} + timedelta(days=rng.randint(1, 20))"
-        else:
+        elif not value:
             value = _render_value(blueprint, entity, column, column.name in labels)
             if column.name in later:
                 value = "None"
@@ -108,7 +140,31 @@ def _render_record(blueprint: Blueprint, entity: Entity) -> str:
             lines += [f"        owners = {keys[:-1]}", "        if not owners:", "            break"]
             value = f"{head}rng.choice(owners)"
         lines.append(f"        {column.name} = {value}")
-        values.append(f"{column.name}={column.name}")
+    lines += _render_shared_owners(blueprint, entity, waiting)
+    lines.append(f"        {entity.noun}_made = {entity.cls}({', '.join(values)})")
+    return "\n".join([*lines, f"        state.{entity.table}[str({entity.key})] = {entity.noun}_made"])
+
+
+def _order_columns(entity: Entity) -> list[TableColumn]:
+    """Return the columns in the order in which they are drawn: owners, status and name decide about others."""
+    status, columns = entity.status, [column for column in entity.columns if column.name != entity.key]
+    ends = {last.name for _, last in find_spans(entity)}
+
+    def rank(column: TableColumn) -> int:
+        if column.references:
+            return 0
+        if status is not None and column.name == status.name:
+            return 1
+        return 2 if column.name == entity.label else 4 if column.name in ends else 3
+
+    return sorted(columns, key=rank)
+
+
+def _render_shared_owners(
+    blueprint: Blueprint, entity: Entity, waiting: list[tuple[TableColumn, SharedOwner]]
+) -> list[str]:
+    """Return statements that give a record the owner of what it belongs to."""
+    lines = list[str]()
     for waiter, link in waiting:
         through = entity.column(link.through)
         place_of = f"str({through.name})" if through.kind == "whole" else through.name
@@ -117,14 +173,31 @@ def _render_record(blueprint: Blueprint, entity: Entity) -> str:
         lines.append(f"        {waiter.name} = None if {through.name} is None else {owner}")
         if waiter.required:
             lines += [f"        if {waiter.name} is None:", f"            {waiter.name} = {fallback}"]
-    lines.append(f"        {entity.noun}_made = {entity.cls}({', '.join(values)})")
-    return "\n".join([*lines, f"        state.{entity.table}[str({entity.key})] = {entity.noun}_made"])
+    return lines
+
+
+def _render_dated(entity: Entity, column: TableColumn, first: TableColumn | None) -> str:
+    """Return an expression for a date that lies where the record's status says; empty for others."""
+    status = entity.status
+    if status is None:
+        return ""
+    drawn = status.name if status.required else f"{status.name} or {status.choices[0]!r}"
+    if first is not None:
+        known = find_phases(entity, first)
+        value = render_end(entity, first, column, drawn) if known else ""
+        missing = f"None if {first.name} is None else " if not first.required else ""
+        return value and (missing or ("" if column.required else "None if rng.random() < 0.2 else ")) + value
+    if not find_phases(entity, column):
+        return ""
+    return ("" if column.required else "None if rng.random() < 0.2 else ") + render_start(entity, column, drawn)
 
 
 def _render_count(entity: Entity) -> str:
-    """Return how many records are made: not more than there are names, where no two may have the same."""
+    """Return how many records are made: not more than there are names."""
     label = entity.column(entity.label) if entity.label else None
-    if label is None or not label.unique or not label.pool or any("@" in str(value) for value in label.pool):
+    if label is None or label.names or any("@" in str(value) for value in label.pool):
+        return "wanted"
+    if not label.pool or not (label.unique or len(label.pool) in FEW_NAMES):
         return "wanted"
     return f"min(wanted, len({_pool_name(entity, label)}))"
 
@@ -147,14 +220,42 @@ def _render_value(blueprint: Blueprint, entity: Entity, column: TableColumn, dis
     if any(one.belongs == column.name and one.table == entity.table for one in blueprint.operations):
         value_code = f"state.signed_in if rng.random() < 0.5 else {value_code}"
         return value_code if column.required else f"None if rng.random() < 0.1 else {value_code}"
+    if column.values:
+        beside = f"{_name_values(entity, column)}.get({column.beside})"
+        if _is_remark(column) and not column.required:
+            return beside
+        value_code = f"{beside} or {value_code}"
     if column.required or column.automatic or value_code == "None":
         return value_code
-    return f"None if rng.random() < 0.2 else {value_code}"
+    share = 0.1 if column.references else 0.5 if _is_remark(column) else 0.2
+    return f"None if rng.random() < {share} else {value_code}"
+
+
+def _is_remark(column: TableColumn) -> bool:
+    """Return True for a column of sentences, which few records have."""
+    return column.kind == "text" and any(str(value).endswith(".") for value in column.pool)
+
+
+def _name_values(entity: Entity, column: TableColumn) -> str:
+    return f"{entity.noun}_{column.name}_by_{column.beside}".upper()
+
+
+def _render_owned_name(blueprint: Blueprint, entity: Entity, column: TableColumn) -> str:
+    """Return an expression for a name that fits the record's owner and that no other record of the owner has."""
+    owner = entity.column(column.owner)
+    above = blueprint.entity(owner.references)
+    key = f"str({owner.name})" if owner.kind == "whole" else owner.name
+    whose = f"state.{above.table}[{key}].{above.label}"
+    number = f"sum(one.{owner.name} == {owner.name} for one in state.{entity.table}.values())"
+    names = f"{_pool_name(entity, column)}_BY_OWNER.get({whose}, {_pool_name(entity, column)})"
+    return f"_pick_name({names}, {number})"
 
 
 def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColumn, distinct: bool) -> str:
     if column.references:
         return _render_reference(blueprint, entity, column)
+    if column.names:
+        return _render_owned_name(blueprint, entity, column)
     if column.columns:
         part = entity.part(column)
         values = ", ".join(f"{one.name}={_render_value(blueprint, part, one, False)}" for one in part.columns)
@@ -180,8 +281,8 @@ def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColum
         return "rng.random() < 0.5"
     if column.kind == "choice":
         choices = ", ".join(map(repr, column.choices))
-        if column.name in ("status", "state") and len(column.choices) > 2:
-            weights = ", ".join(str(max(1, 6 - 2 * place)) for place in range(len(column.choices)))
+        if column.name in ("status", "state") and len(column.choices) > 1:
+            weights = ", ".join(str(_STATE_WEIGHTS.get(choice, 2)) for choice in column.choices)
             return f"rng.choices([{choices}], [{weights}])[0]"
         return f"rng.choice([{choices}])"
     if not column.pool:
@@ -189,6 +290,8 @@ def _render_plain_value(blueprint: Blueprint, entity: Entity, column: TableColum
     pool = _pool_name(entity, column)
     if column.kind == "texts":
         return f"rng.sample({pool}, min(len({pool}), rng.randint(1, 2)))"
+    if column.name in _OWN or _is_remark(column):
+        return f"{pool}[(place - 1) % len({pool})]"
     if distinct and column.kind == "text" and not column.pattern and column.longest is None:
         return _render_numbered_pool(pool, column)
     return f"rng.choice({pool})"

@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 
 from trajsmith.envgen.generate.blueprint import Entity, SignedIn, TableColumn, ToolAction, ToolBlueprint
+from trajsmith.envgen.generate.known_records import is_person
 
 RESTORING = frozenset({"restore", "untrash", "undelete", "recover", "unarchive", "unremove"})
 """Verbs that bring a record back."""
@@ -87,7 +88,10 @@ def add_permissions(
 def _find_role(entity: Entity) -> str:
     """Return the column with the role of a person."""
     column = next((c for c in entity.columns if c.name == "role" and c.kind == "choice"), None)
-    return column.name if column and {"admin", "editor"} <= set(column.choices) and not entity.key_is_given else ""
+    label = next((c for c in entity.columns if c.name == entity.label), None)
+    person = label is not None and bool(label.pool) and is_person(str(label.pool[0]))
+    usable = column is not None and {"admin", "editor"} <= set(column.choices) and not entity.key_is_given
+    return column.name if column is not None and usable and person else ""
 
 
 def _add_roles(

@@ -36,6 +36,10 @@ class KnownColumn:
     when: str = ""
     """"past" or "future" for dates that lie before or after the present."""
     automatic: bool = False
+    outside: bool = False
+    """True for names of people who do not work with the service themselves."""
+    is_text: bool = False
+    """True for what a record says of itself, which goes with its name."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class KnownRecord:
     name: str
     label: KnownColumn
     """The column by which people tell records apart."""
-    unique: bool
+    unique: str
+    """"owner" if no two records of one owner have the same name, "everywhere" if no two have it; else empty."""
     columns: tuple[KnownColumn, ...]
     status: tuple[str, ...] = ()
     """States from the first to the last."""
@@ -69,6 +74,10 @@ class RecordLexicon:
     """Pools to the pattern of further values: "{value} {city}"."""
     senses: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
     """Nouns of several meanings to records and the words beside which they are meant; "*" stands for any."""
+    about: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+    """Pools of names to columns, and of each the value that goes with a name; "text" stands for texts of any column."""
+    names_of: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Kinds of records to names of what they belong to, with the names that records have there."""
 
     def find(self, noun: str, beside: frozenset[str] = frozenset()) -> KnownRecord | None:
         """Return the kind of record that a noun in snake case means, by its last words if need be.
@@ -82,6 +91,8 @@ class RecordLexicon:
                 _VAGUE & set(words[:start]) or words[-1] in _LOOSE or len(words) > 3 or any(map(str.isdigit, noun))
             ):
                 return None
+            if start and any(singularize(one) != one and one not in _NO_PLURALS for one in words[:start]):
+                return None  # the results of an exam are no part of what a user is
             rest = "_".join(words[start:])
             name = self._find_sense(rest, beside) or self.nouns.get(rest) or self.nouns.get(singularize(rest))
             if name is not None:
@@ -105,6 +116,18 @@ class RecordLexicon:
             known.setdefault(self._vary(pattern, values, rng))
         return tuple(known)[:size]
 
+    def find_base(self, pool: str, value: str) -> str:
+        """Return the value of a pool that a further value was made of; empty if it was made of other words."""
+        return max((one for one in map(str, self.pools[pool]) if one in value), key=len, default="")
+
+    def describe(self, pool: str, column: str, value: str) -> str:
+        """Return what a column holds beside a name of a pool; empty if nothing is known of it."""
+        known = self.about.get(pool, {}).get(column, {})
+        base = self.find_base(pool, value)
+        endings = (one for one in known if one.startswith("*") and value.endswith(one.removeprefix("*").lstrip()))
+        ending = max(endings, key=len, default="") if value not in known else ""
+        return known.get(value) or known.get(ending, "").replace("{base}", base) or known.get(base, "")
+
     def _vary(self, pattern: str, values: list[str], rng: random.Random) -> str:
         """Return one more value in the manner of those of a pool."""
 
@@ -121,7 +144,7 @@ class RecordLexicon:
         """Return a column of an environment with values that depend on the place."""
         pool: tuple[Scalar, ...] = ()
         if known.pool == "person":
-            pool = invent_people(size, place[0])
+            pool = invent_people(size, place[0], _find_group(known, place[-1]))
         elif known.pool == "phone":
             rng = random.Random(derive_seed(0, "phones", *place))
             pool = tuple(f"+44 20 7946 0{number}" for number in rng.sample(range(100, 1000), POOL_SIZE))
@@ -136,23 +159,51 @@ class RecordLexicon:
         )  # fmt: skip
 
 
-def invent_people(count: int, place: str) -> tuple[str, ...]:
-    """Return different full names, the first of them the same for every count."""
+def invent_people(count: int, place: str, group: int = 0) -> tuple[str, ...]:
+    """Return different full names, the first of them the same for every count.
+
+    Args:
+        group: 0 for the people of a service; customers, patients and the like are others.
+    """
     names = [f"{first} {last}" for first in FIRST for last in LAST]
     random.Random(derive_seed(0, "people", place)).shuffle(names)
-    return tuple(names[:count])
+    start = group * PEOPLE % (len(names) - PEOPLE) if group else 0
+    return tuple(names[start : start + count])
+
+
+def _find_group(known: KnownColumn, noun: str) -> int:
+    """Return whose names stand in a column: 0 for the people of the service."""
+    if known.outside:
+        return 2 + derive_seed(0, "group", noun) % 6
+    return 1 if known.name in _GUESTS else 0
+
+
+_OUTSIDE = frozenset({
+    "customer", "contact", "lead", "candidate", "patient", "student", "attendee", "subscriber", "recipient",
+    "license_key",
+})  # fmt: skip
+"""Kinds of people who are not those that work with a service."""
+_GUESTS = frozenset({
+    "payer", "respondent", "patient_name", "guest_name", "customer_name", "owner_name", "recipient", "contact",
+    "player",
+})  # fmt: skip
+"""Columns with the names of such people."""
 
 
 _VAGUE = word_set(
     "active current frontmost local by raw default import value class next all full to or my selected self own inner "
     "visible global last first latest previous clean typed game function decompiler string native token gas random "
-    "multi each any some"
+    "multi each any some creation instant search deletion download manual login trending health thread"
 )
 """Words before a noun that make something else of it."""
+_NO_PLURALS = word_set(
+    "sales news sms dns aws ads business access process address status class express ops tls series gas"
+)
+"""Words that end like a plural."""
 _LOOSE = word_set(
     "content item object value list record entry field reference version source index image doc document type url "
     "tracking block history setting settings status key rule text row node parameter metric token move round resource "
-    "attribute property discussion activity offer card"
+    "attribute property discussion activity offer card link"
 )
 """Nouns that mean something else with every word before them."""
 
@@ -164,10 +215,14 @@ def load_lexicon() -> RecordLexicon:
 
     pools, raw = dict[str, tuple[str, ...]](), dict[str, dict[str, Any]]()
     variants, senses = dict[str, str](), dict[str, dict[str, frozenset[str]]]()
+    about, names_of = dict[str, dict[str, dict[str, str]]](), dict[str, dict[str, tuple[str, ...]]]()
     for path in sorted(_FILES.glob("*.yaml")):
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         pools |= {name: tuple(values) for name, values in document.get("pools", {}).items()}
         variants |= document.get("variants", {})
+        about |= document.get("about", {})
+        for kind, lists in document.get("names_of", {}).items():
+            names_of[kind] = {owner: tuple(names) for owner, names in lists.items()}
         for noun, kinds in document.get("senses", {}).items():
             senses[noun] = {kind: frozenset(words) for kind, words in kinds.items()}
         raw |= {name: {"family": path.stem, **entry} for name, entry in document.get("records", {}).items()}
@@ -177,9 +232,10 @@ def load_lexicon() -> RecordLexicon:
         for noun in (name, *entry.get("as", ())):
             nouns.setdefault(noun, name)
     nouns |= {name: name for name in records}
-    return RecordLexicon(records, nouns, pools, variants, senses)
+    return RecordLexicon(records, nouns, pools, variants, senses, about, names_of)
 
 
+_UNIQUE = {False: "", True: "owner", "everywhere": "everywhere"}
 _KEYS = frozenset({"as", "cols", "status", "moves", "in", "unique", "family"})
 
 
@@ -189,11 +245,11 @@ def _read_record(name: str, entry: dict[str, Any], pools: dict[str, tuple[str, .
     if isinstance(values, list):
         pools[f"{name}_{label}"] = tuple(values)
         values = f"{name}_{label}"
-    known = KnownColumn(label, "text", pool=values, required=True)
+    known = KnownColumn(label, "text", pool=values, required=True, outside=name in _OUTSIDE)
     columns = tuple(_read_column(key, spec) for key, spec in entry.get("cols", {}).items())
     return KnownRecord(
-        name, known, bool(entry.get("unique")), columns, tuple(entry.get("status", ())), dict(entry.get("moves", {})),
-        tuple(entry.get("in", ())), entry["family"],
+        name, known, _UNIQUE[entry.get("unique", False)], columns, tuple(entry.get("status", ())),
+        dict(entry.get("moves", {})), tuple(entry.get("in", ())), entry["family"],
     )  # fmt: skip
 
 
@@ -211,7 +267,7 @@ def _read_column(key: str, spec: Any) -> KnownColumn:
         return KnownColumn(name, "choice", choices=tuple(spec), required=required)
     if match := _POOL_SPEC.match(spec):
         kind: ColumnKind = "texts" if match["mark"] == "#" else "text"
-        return KnownColumn(name, kind, pool=match["pool"], required=bool(match["needed"]))
+        return KnownColumn(name, kind, pool=match["pool"], required=bool(match["needed"]), is_text=match["mark"] == "~")
     match = _SPEC.match(spec)
     if match is None or match["kind"] not in _KINDS:
         raise InputError(f"lexicon: {spec!r} of {key} is no kind of column")

@@ -28,15 +28,32 @@ _BUSY = frozenset({
 _AMOUNTS = frozenset({"amount", "total", "budget", "limit_amount", "price", "monthly_cost"})
 _FLAGS = ("protected", "locked")
 QUOTAS = (4, 5, 6, 8)
-"""Records of one owner at most; seed states leave room for one more."""
+"""Records of one owner at most, as plans and rooms have them; seed states leave room for one more."""
+_COUNTED = frozenset({
+    "attendee", "student", "api_key", "webhook", "environment", "domain", "invitation", "alert_rule", "device",
+    "license_key", "habit", "feature_flag", "database", "space", "server", "volume", "user", "agent", "site",
+    "repository", "booking", "form", "workout", "medication", "index", "queue", "namespace", "channel",
+    "calendar", "app_project", "gpu_pod", "assistant", "appointment", "subscription", "subscriber", "filter",
+})  # fmt: skip
+"""Kinds of which plans, seats or places allow so many."""
+_APPROVED = frozenset({
+    "refund", "expense", "payment", "transaction", "holding", "budget", "ad", "campaign", "price", "coupon", "order",
+    "invoice", "deal",
+})  # fmt: skip
+"""Kinds whose amounts need no approval up to a bound."""
 
 
 def add_rules(
-    entity: Entity, operations: list[ToolBlueprint], rng: random.Random, paged: frozenset[str] = frozenset()
+    entity: Entity,
+    operations: list[ToolBlueprint],
+    rng: random.Random,
+    paged: frozenset[str] = frozenset(),
+    kind: str = "",
 ) -> tuple[Entity, list[ToolBlueprint]]:
     """Return a table and its tools with rules that fit the kind of record; the same for the same randomness.
 
     Args:
+        kind: Name of the kind in the lexicon.
         paged: Names of lists that have pages in the source.
     """
     guarded = [_guard(entity, one, rng) for one in operations]
@@ -48,11 +65,13 @@ def add_rules(
     fields = {name for one in writes for name in one.fields}
     owner = next((column for column in entity.columns if column.references and column.required), None)
     update: dict[str, object] = {}
-    if creates and owner is not None and owner.name in creates[0].fields and not entity.bin and rng.random() < 0.5:
+    counted = creates and owner is not None and owner.name in creates[0].fields and not entity.bin
+    if counted and owner is not None and kind in _COUNTED and rng.random() < 0.6:
         update["quota"] = RecordQuota(column=owner.name, most=rng.choice(QUOTAS))
     columns, limits = list[TableColumn](), list[AmountLimit]()
     for column in entity.columns:
-        if column.name in _AMOUNTS and column.kind == "number" and column.pool and not limits and rng.random() < 0.6:
+        bounded = kind in _APPROVED and column.name in _AMOUNTS and column.kind == "number" and column.pool
+        if bounded and not limits and rng.random() < 0.6:
             most = _round_amount(0.8 * max(float(value) for value in column.pool))
             pool = tuple(value for value in column.pool if float(value) <= most)
             limits.append(AmountLimit(column=column.name, most=most))
@@ -87,9 +106,9 @@ def share_owners(blueprint: Blueprint) -> Blueprint:
 
 
 def _round_amount(value: float) -> float:
-    """Return an amount with two digits that are not zero at most."""
-    step = 10 ** max(0, len(str(int(value))) - 2)
-    return float(max(step, int(value // step * step)))
+    """Return the largest round amount (1, 2 or 5 and zeros) that is not above a value."""
+    steps = [float(step * 10**power) for power in range(7) for step in (1, 2, 5)]
+    return max((step for step in steps if step <= value), default=1.0)
 
 
 def _guard(entity: Entity, operation: ToolBlueprint, rng: random.Random) -> ToolBlueprint:
@@ -117,8 +136,10 @@ def _find_allowed(states: tuple[str, ...], operation: ToolBlueprint, rng: random
             return before[-1:]
         free = bool(_FREE & set(operation.name.split("_"))) or not before
         return [state for state in others if state not in finals] if free else before
-    if operation.action == "update" and finals and rng.random() < 0.6:
+    if operation.action == "update" and "sent" in states[1:]:
+        return list(states[: states.index("sent")])
+    if operation.action == "update" and finals and rng.random() < 0.8:
         return [state for state in states if state not in finals]
-    if operation.action in ("delete", "discard") and rng.random() < 0.6:
+    if operation.action in ("delete", "discard") and rng.random() < 0.8:
         return [state for state in states if state not in _BUSY]
     return []

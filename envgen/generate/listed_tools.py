@@ -47,7 +47,7 @@ def name_service(server: str) -> str:
 
 def list_words(tool_list: ToolList) -> frozenset[str]:
     """Return the words of a service's name and of its tools' names, which tell what its nouns mean."""
-    own = [] if JOIN in tool_list.server else [tool_list.server]
+    own = [] if JOIN in tool_list.server else [name_service(tool_list.server)]
     names = [*own, *(str(raw["name"]) for raw in tool_list.tools)]
     words = {word for name in names for word in re.split(r"[^a-z0-9]+", to_snake_case(name)) if len(word) > 1}
     return frozenset(words | {singularize(word) for word in words})

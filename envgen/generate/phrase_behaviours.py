@@ -31,7 +31,7 @@ def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
             ask += [f"find out how many {many} {slot} has"]
             say += [f"How many {many} does {slot} have?"]
         else:
-            ask += [f"find out how many {many} there are with {slot} as {to_words(name)}"]
+            ask += [f"find out how many {many} there are whose {to_words(name)} is {slot}"]
     if operation.measure:
         total, label = f"out.{name_total(operation)}", to_words(operation.measure)
         money = "|money" if operation.measure in MONEY else ""
@@ -40,10 +40,10 @@ def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         say += [f"How many {many} are there, and what does the {label} add up to?"]
     by = ""
     if entity.status is not None:
-        by = "{% for state in out.by_status %}; {{state|human}}: {{out.by_status[state]}}{% endfor %}"
-        by = by.replace("{{", "{").replace("}}", "}")
+        by = "{% for state in out.by_status %}{% if loop.first or not loop.last %}, {% else %} and {% endif %}"
+        by += "{out.by_status[state]} {state|human}{% endfor %}"
     are = "{% if out.count == 1 %}is{% else %}are{% endif %}"
-    done = [f"There {are} {{out.count}} {many}{more}{by}.", f"I count {{out.count}} {many}{more}{by}."]
+    done = [f"There {are} {{out.count}} {many}{by}{more}.", f"I count {{out.count}} {many}{by}{more}."]
     narrate = [f"count the {many}", f"look at the numbers of the {many}"]
     return {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": facts}
 

@@ -67,10 +67,8 @@ def _describe_others_filters(other: Entity, operation: ToolBlueprint) -> dict[st
     label = find_label_column(other)
     for name in operation.fields:
         column = other.column(name)
-        if column == other.status:
-            words[f"{tool}.{name}"] = [f"{{phrase}} of the {noun} that is {{value}}"]
-        elif column.kind == "choice":
-            words[f"{tool}.{name}"] = [f"{{phrase}} of the {noun} with {{value}} as {to_words(name)}"]
+        if column.kind == "choice":
+            words[f"{tool}.{name}"] = [f"{{phrase}} with the {{value}} {noun}"]
     if other.bin:
         words[f"{tool}.{other.bin}"] = [f"{{phrase}} of the {noun} in the {name_bin(other)}"]
     if operation.search:
@@ -100,7 +98,7 @@ def build_entity_words(blueprint: Blueprint, entity: Entity) -> dict[str, Any]:
             by[column.name] = [f"the {noun} whose {to_words(column.name)} is {{value|human}}"]
         elif column.kind == "date" and column.required:
             name = to_words(column.name)
-            link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else name
+            link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else f"that {name}"
             by[column.name] = [f"the {noun} {link} {{value|date}}"]
     entry: dict[str, Any] = {"noun": noun, "plural": name_many(entity), "own": [f"that {noun}"]}
     rows = _build_rows(entity, label)

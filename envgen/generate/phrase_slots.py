@@ -27,7 +27,46 @@ def name_many(entity: Entity) -> str:
 def render_slot(column: TableColumn, source: str = "") -> str:
     name = f"{source}.{column.name}" if source else column.name
     money = column.kind == "number" and column.name in MONEY
-    return "{" + name + ("|money" if money else _PLAIN.get(column.kind, "")) + "}"
+    return "{" + name + ("|money" if money else _PLAIN.get(column.kind, "")) + "}" + _find_unit(column)
+
+
+_UNITS = {
+    "gb": "GB", "mb": "MB", "kb": "KB", "kg": "kg", "ms": "ms", "hours": "hours", "minutes": "minutes",
+    "seconds": "seconds", "days": "days", "percent": "percent",
+}  # fmt: skip
+"""Last words of columns that say what a number counts."""
+_ALONE = {"hours": "time", "minutes": "length", "seconds": "length", "percent": "share"}
+"""What such a number is called where the column has no other word."""
+_SHORT = {
+    "estimate": "estimate", "duration": "duration", "planned": "planned time", "reminder": "reminder time",
+    "refresh": "refresh interval", "off": "discount", "pass": "pass mark",
+}  # fmt: skip
+
+
+def is_count(column: TableColumn) -> bool:
+    """Return True for a column that counts something: seats, replicas."""
+    many = column.name.endswith("s") and not column.name.endswith(("ss", "us", "is"))
+    return column.kind == "whole" and not column.references and many and not _find_unit(column)
+
+
+def _find_unit(column: TableColumn) -> str:
+    if column.kind not in ("whole", "number") or column.references:
+        return ""
+    unit = _UNITS.get(column.name.rpartition("_")[2], "")
+    return f" {unit}" if unit else " percent" if column.name.startswith("percent_") else ""
+
+
+def name_column(column: TableColumn, entity: Entity | None = None) -> str:
+    """Return what people call a column: "size" of size_gb, "title" of the issue_title of an issue."""
+    name = column.name.removesuffix("_value")
+    if entity is not None and is_called(column) and name.startswith(f"{entity.noun.rpartition('_')[2]}_"):
+        name = name.rpartition("_")[2]
+    if _find_unit(column):
+        first, _, last = name.rpartition("_")
+        if name.startswith("percent_"):
+            first = name.removeprefix("percent_")
+        name = _SHORT.get(first, first) or _ALONE.get(last, last)
+    return f"number of {to_words(name)}" if is_count(column) else to_words(name)
 
 
 MONEY = frozenset({

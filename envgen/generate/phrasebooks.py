@@ -1,5 +1,6 @@
 """How users speak of an environment's records, as far as names tell."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -13,8 +14,10 @@ from trajsmith.envgen.generate.phrase_slots import (
     MONEY,
     find_label_column,
     is_called,
+    is_count,
     is_free_text,
     looks_like_person,
+    name_column,
     name_many,
     render_quoted,
     render_slot,
@@ -70,13 +73,13 @@ def _build_get(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -
     for column in entity.columns:
         if column.name == entity.key or column.references or is_free_text(column) or column.kind in ("texts", "flag"):
             continue
-        if not column.required or not is_noun(to_words(column.name)) or column.name == entity.label:
+        if not column.required or not is_noun(name_column(column)) or column.name == entity.label:
             continue
-        label, value = to_words(column.name), render_slot(column, "out")
+        label, value = name_column(column), render_slot(column, "out")
         questions.append({
             "asks": [f"$.{column.name}"], "ask": [f"check the {label} of {slot}", f"find out the {label} of {slot}"],
             "say": [f"What is the {label} of {slot}?", f"Which {label} does {slot} have?"],
-            "answer": [f"The {label} is {value}.", f"It's {value}.", f"The {noun} has {value} as its {label}."],
+            "answer": [f"The {label} is {value}.", f"It's {value}.", f"The {label} of the {noun} is {value}."],
         })  # fmt: skip
     words: dict[str, Any] = {"ask": ask, "narrate": narrate, "done": _describe_record(entity, "out")}
     clauses = [column for column in entity.columns if column.required and column.kind != "flag"]
@@ -95,15 +98,17 @@ def _describe_record(entity: Entity, source: str) -> list[str]:
     parts = [
         _describe_field(column, source)
         for column in entity.columns
-        if column not in (label,) and column.name != entity.key
+        if column not in (label,) and column.name not in (entity.key, entity.bin)
     ]
+    if entity.bin:
+        parts.append(f"{{% if {source}.{entity.bin} %}}; in the {name_bin(entity)}{{% endif %}}")
     rest = "".join(parts)
     return [f"I found {head}{rest}.", f"Here is the {noun}: {head}{rest}."]
 
 
 def _describe_field(column: TableColumn, source: str) -> str:
     name = f"{source}.{column.name}"
-    label = to_words(column.name.removesuffix("_id"))
+    label = to_words(column.name.removesuffix("_id")) if column.references else name_column(column)
     if column.kind == "flag":
         text = f"; {label}: {{{name}|yesno}}"
     else:
@@ -125,7 +130,7 @@ def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
             ask += [f"see the {many} that are {slot}", f"find all {many} with the status {slot}"]
             say += [f"Which {many} are {slot} right now?"]
         elif column.kind == "choice":
-            ask += [f"see the {many} with {slot} as {to_words(column.name)}"]
+            ask += [f"see the {many} whose {name_column(column)} is {slot}"]
     for first, second in combinations([c for c in fields if c.references or c == entity.status], 2):
         owner, status = (first, second) if first.references else (second, first)
         if not status.references:
@@ -168,10 +173,10 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     ask = [f"{verb} {head}" for verb in ("add", "create" if not firsts else "add", "put in")][: 2 if firsts else 3]
     for size in (1, 2, 3):
         for some in list(combinations(endings, size))[:6]:
-            tail = ", ".join(_add_value(column) for column in some)
-            ask += [f"add {head}, {tail}"]
+            tail = _join_values(some)
+            ask += [f"add {head}{tail}"]
             if size == 1 and not firsts:
-                ask += [f"create {head}, {tail}"]
+                ask += [f"create {head}{tail}"]
     say = (
         [f"We need {lead}{''.join(f' for {render_slot(c)}' for c in firsts)}."]
         if not (named and looks_like_person(named))
@@ -189,21 +194,32 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     return words | ({"say": say} if say else {})
 
 
+def _join_values(columns: Sequence[TableColumn]) -> str:
+    """Return the end of a request with values: ", due on 3 May, with the size 220 GB and the region eu-west-1"."""
+    phrases = [_add_value(column) for column in columns]
+    named = [phrase.removeprefix("with ") for phrase in phrases if phrase.startswith("with ")]
+    others = [phrase for phrase in phrases if not phrase.startswith("with ")]
+    listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else "".join(named)
+    return "".join(f", {phrase}" for phrase in [*others, *([f"with {listed}"] if named else [])])
+
+
 def _add_value(column: TableColumn) -> str:
     """Return a phrase that adds a value to a request, or nothing where none sounds right."""
-    label, slot = to_words(column.name), render_quoted(column)
+    label, slot = name_column(column), render_quoted(column)
     if column.references:
-        return f"linked to {slot}"
+        return f"for {slot}"
     if column.kind == "flag":
         return ""
     if column.name in ("assignee", "owner", "lead", "organizer", "host", "manager", "author", "teacher"):
-        return f"with {slot} as {label}"
+        return f"with {slot} as the {label}"
     if column.name in ("due_date", "deadline", "due"):
         return f"due on {slot}"
     if column.kind in ("date", "moment") and label.endswith((" on", " at")):
         return f"{label} {slot}".replace(" at {", " on {") if is_noun(label.split()[0]) else ""
+    if is_count(column):
+        return f"with {slot} {to_words(column.name)}"
     if column.kind in ("choice", "text", "number", "whole", "date", "moment") and is_noun(label):
-        return f"{label} {slot}"
+        return f"with the {label} {slot}"
     return f"with the tags {slot}" if column.kind == "texts" and column.name == "tags" else ""
 
 
@@ -211,29 +227,31 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     slot, noun = f"{{{entity.key}}}", to_words(entity.noun)
     ask, clauses = [], []
     fields = [entity.column(name) for name in operation.fields]
-    usable = [column for column in fields if column.kind != "flag" and is_noun(to_words(column.name))]
+    usable = [column for column in fields if column.kind != "flag" and is_noun(name_column(column, entity))]
     for column in usable:
-        label, value = to_words(column.name), render_quoted(column)
+        label, value = name_column(column, entity), render_quoted(column)
         if is_called(column):
             ask += [f"rename {slot} to {value}"]
         else:
             ask += [f"change the {label} of {slot} to {value}", f"set the {label} of {slot} to {value}"]
     for first, second in list(combinations(usable, 2))[:8]:
-        one, two = to_words(first.name), to_words(second.name)
-        ask += [f"change {slot}: {one} {render_quoted(first)} and {two} {render_quoted(second)}"]
+        one, two = (f"the {name_column(c, entity)} to {render_quoted(c)}" for c in (first, second))
+        ask += [f"change {slot}: set {one} and {two}"]
     ask += [f"update {slot}"]
     for column in fields:
-        label = to_words(column.name)
-        value = f"{{out.{column.name}|yesno}}" if column.kind == "flag" else render_quoted(column, "out")
+        label = name_column(column, entity)
+        value = render_quoted(column, "out")
+        states = f"its {label} is now {value}" if column.kind != "texts" else f"its {label} are now {value}"
+        if column.kind == "flag":
+            states = f"{{% if out.{column.name} %}}it is now {label}{{% else %}}it is no longer {label}{{% endif %}}"
         clauses.append(
-            f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}"
-            f"; new {label}: {value}{{% endif %}}"
+            f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}; {states}{{% endif %}}"
         )
     name = find_label_column(entity)
     name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"The {noun} {{out.{entity.key}}}"
     done = [
         f"{name_slot} is updated{''.join(clauses)}.",
-        f"I've changed the {noun} {{out.{entity.key}}}{''.join(clauses)}.",
+        f"I've changed {name_slot if name else f'the {noun} {{out.{entity.key}}}'}{''.join(clauses)}.",
     ]
     return {"ask": ask, "narrate": [f"change the {noun}", f"update that {noun}", "make that change"], "done": done}
 
@@ -273,10 +291,10 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     phrases = [f"{own} {slot}"] if own else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
     phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
     name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
-    name_slot = name_slot[:1].upper() + name_slot[1:]
+    plain_slot, name_slot = name_slot, name_slot[:1].upper() + name_slot[1:]
     done = [
         f"{name_slot} is {state} now.",
-        f"Done, the {noun} {{out.{entity.key}}} is now {state}.",
+        f"Done, {plain_slot} is now {state}.",
         f"{name_slot} has been set to {state}.",
     ]
     return {
@@ -306,7 +324,7 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
             if name not in entity.names:
                 continue
             column = entity.column(name)
-            label = to_words(name)
+            label = name_column(column, entity)
             if column.references or name in parameters or not is_noun(label):
                 continue
             value = (
@@ -320,6 +338,7 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
             )
             if column.kind == "number" and name in MONEY:
                 value = "{value|money}"
+            value += render_slot(column).partition("}")[2]
             quoted = f'"{value}"' if is_free_text(column) or name in LABELS else value
             tell = (
                 [f"{label.capitalize()}: {quoted}."]

@@ -213,7 +213,9 @@ def _order_by_reference(entities: list[Entity]) -> list[Entity]:
     """Entities after those that they refer to; references that close a circle need not be there."""
     waiting, done, in_order = list(entities), set[str](), list[Entity]()
     while waiting:
-        ready = next((one for one in waiting if _find_targets(one) <= done | {one.table}), None)
+        usable = [one for one in waiting if _find_targets(one) <= done | {one.table}]
+        ready = next((one for one in usable if _find_targets(one, optional=True) <= done | {one.table}), None)
+        ready = ready or next(iter(usable), None)
         if ready is None:
             ready = min(waiting, key=lambda one: (len(_find_targets(one) - done), one.table))
             ready = _open_cycles(ready, done)
@@ -225,9 +227,10 @@ def _order_by_reference(entities: list[Entity]) -> list[Entity]:
     return in_order
 
 
-def _find_targets(entity: Entity) -> set[str]:
+def _find_targets(entity: Entity, optional: bool = False) -> set[str]:
+    """Return the tables whose records a record must mean, with those that it may mean if wanted."""
     columns = (one for column in entity.columns for one in (column, *column.columns))
-    return {column.references for column in columns if column.references and column.required}
+    return {column.references for column in columns if column.references and (column.required or optional)}
 
 
 def _open_cycles(entity: Entity, done: set[str]) -> Entity:

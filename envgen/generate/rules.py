@@ -50,12 +50,14 @@ def render_rules(blueprint: Blueprint) -> Iterator[str]:
 def _describe_values(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
     for column in entity.columns:
         if column.references:
-            yield f"The {to_words(column.name)} of {with_article(entity.noun)} must exist."
+            yield f"The {_name_owner(column)} of {with_article(entity.noun)} must exist."
         for one in (one for one in column.columns if one.references):
             inside = f"in the {to_words(column.name)} of {with_article(entity.noun)}"
-            yield f"The {to_words(one.name)} {inside} must exist."
+            yield f"The {_name_owner(one)} {inside} must exist."
         if column.unique and column.name != entity.key:
-            yield f"No two {to_words(entity.table)} have the same {to_words(column.name)}."
+            owner = blueprint.entity(entity.column(column.within).references).noun if column.within else ""
+            whose = f" of {with_article(owner)}" if owner else ""
+            yield f"No two {to_words(entity.table)}{whose} have the same {to_words(column.name)}."
     for link in entity.shared_owners:
         owner = to_words(blueprint.entity(entity.column(link.column).references).noun)
         other = to_words(blueprint.entity(entity.column(link.through).references).noun)
@@ -63,6 +65,11 @@ def _describe_values(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
     for first, last in find_spans(entity):
         order = f"{to_words(last.name)} is not before {to_words(first.name)}"
         yield f"{with_article(entity.noun).capitalize()} does not end before it starts: {order}."
+
+
+def _name_owner(column: TableColumn) -> str:
+    """Return what a column with the key of another record is called: "project" of project_id."""
+    return to_words(column.name.removesuffix("_id") or column.name)
 
 
 def _moves_are_guarded(blueprint: Blueprint, entity: Entity) -> bool:

@@ -66,6 +66,13 @@ def interpret_tool_name(name: str, shared: tuple[str, ...]) -> ToolMeaning | str
     return ToolMeaning(action, noun)
 
 
+_ASKING = word_set("request confirm ask try can should need want")
+"""First words of names that ask for something: request_email_change is about no record "request email"."""
+_JOINING = word_set("add remove")
+_BORN = word_set(
+    "comment note item message reply file attachment member row record entry card step line product reaction"
+)
+"""What is made by adding it to something."""
 _NUMBERS = word_set("count stats statistics statistic totals")
 _MORE_VERBS: dict[str, ToolAction] = {
     "retrieve": "get", "patch": "update", "edit": "update", "replace": "update", "generate": "create", "new": "create",
@@ -95,7 +102,13 @@ def interpret_service_tool(name: str, shared: tuple[str, ...]) -> ToolMeaning | 
     if first is None:
         return f"{parts[0]!r} is no verb whose effect on records is known"
     after = parts[first + 1 :]
+    if after and after[0] in _CUTS:
+        after = []
+    if parts[first] in _JOINING and {"to", "from"} & set(after[1:-1]) and not _BORN & set(after):
+        return "it joins two records that are there"
     if not _find_noun(after) and first:
+        if parts[0] in _ASKING:
+            return f"{parts[0]!r} asks for a change that is made elsewhere"
         after = parts[:first]
     if not _find_noun(after):
         return "its name has no noun"
@@ -113,6 +126,8 @@ def interpret_service_tool(name: str, shared: tuple[str, ...]) -> ToolMeaning | 
 def _find_action(word: str) -> tuple[ToolAction, tuple[str, ...]] | None:
     if word in _MORE_VERBS:
         return _MORE_VERBS[word], ()
+    if word == "book":
+        return "move", ("book", "reserve", "reserved", "occupied", "in_use")
     if word in ("start", "open", "submit", "schedule", "set"):
         return ("update", ()) if word == "set" else ("move", (word, *find_outcomes(word)))
     action = next((action for action, verbs in _VERBS.items() if word in verbs), None)

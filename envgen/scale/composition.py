@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from trajsmith.envgen.generate.blueprint import Blueprint
 from trajsmith.envgen.generate.known_records import load_lexicon
-from trajsmith.envgen.generate.listed_tools import JOIN, name_service
+from trajsmith.envgen.generate.listed_tools import JOIN, list_words, name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
 from trajsmith.envgen.scale.services import Service, read_service
@@ -16,6 +17,8 @@ MOST_KINDS = 6
 """Kinds of records of a composed service at most."""
 MOST_TOOLS = 6
 """Tools of one kind of record at most."""
+NEAR = 3
+"""Places in the order of what a kind of record belongs to, up to which it is a part of a composed service."""
 LARGEST_SHARE = 0.75
 """Share of the tools that one server may give: more would be a part of it once more."""
 LEAST_TOOLS = 7
@@ -41,7 +44,7 @@ def compose_services(lists: Iterable[ToolList]) -> list[Service]:
         if not _is_usable(tools[kind]):
             continue
         owners = [one for one in lexicon.records[kind].parents if one in tools]
-        parts = [one for one in sorted(tools) if kind in lexicon.records[one].parents]
+        parts = [one for one in sorted(tools) if kind in lexicon.records[one].parents[:NEAR]]
         around = list(dict.fromkeys([kind, *owners[:3], *parts]))[:MOST_KINDS]
         chosen = [tool for one in around for tool in _choose_tools(tools[one])]
         shares = Counter(tool.server.server for tool in chosen)
@@ -54,10 +57,28 @@ def compose_services(lists: Iterable[ToolList]) -> list[Service]:
         raw = [{**tool.raw, "name": name} for name, tool in reversed(named.items())]
         merged = ToolList(JOIN.join(servers), raw, "; ".join(licences))
         try:
-            services.append(_note_names(read_service(merged, f"{noun}_desk"), named))
+            service = read_service(merged, f"{noun}_desk")
+            joined = find_joined_tools(service.blueprint)
+            if joined < {one.name for one in service.blueprint.operations}:
+                merged = ToolList(merged.server, [one for one in raw if one["name"] in joined], merged.licence)
+                service = read_service(merged, f"{noun}_desk")
         except InputError:
             continue  # its tools show no record, or write none
+        if len(merged.tools) >= LEAST_TOOLS:
+            services.append(_note_names(service, named))
     return services
+
+
+def find_joined_tools(blueprint: Blueprint) -> set[str]:
+    """Return the names of the tools for the largest number of tables of which each is linked to another of them."""
+    near = {entity.table: {entity.table} for entity in blueprint.entities}
+    for entity in blueprint.entities:
+        for column in entity.columns:
+            if column.references:
+                joined = near[entity.table] | near[column.references]
+                near.update(dict.fromkeys(joined, joined))
+    tables = max(near.values(), key=lambda one: (len(one), sorted(one)))
+    return {one.name for one in blueprint.operations if one.table in tables}
 
 
 def _name_tool(tool: _SourceTool) -> str:
@@ -90,7 +111,7 @@ def _index_tools(lists: Iterable[ToolList]) -> dict[str, list[_SourceTool]]:
         own = set(name_service(tool_list.server).split("_"))
         for raw in tool_list.tools:
             means = interpret_service_tool(str(raw["name"]), shared)
-            known = lexicon.find(means.noun) if isinstance(means, ToolMeaning) else None
+            known = lexicon.find(means.noun, list_words(tool_list)) if isinstance(means, ToolMeaning) else None
             if isinstance(means, ToolMeaning) and known is not None and not own & set(means.noun.split("_")):
                 tools[known.name].append(_SourceTool(tool_list, raw, means))
     return dict(tools)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 
 from trajsmith.envgen.generate.blueprint import READS, Blueprint
 from trajsmith.envgen.generate.from_known_records import BEYOND
@@ -153,7 +154,7 @@ def _order_by_coverage(services: Sequence[Service]) -> list[Service]:
     """Return services so that each next one adds most to what those before it cover; rare features count more."""
     rest, seen, ordered = list(services), Counter[Feature](), list[Service]()
     while rest:
-        best = max(rest, key=lambda one: (sum(1 / (1 + seen[f]) for f in one.features), one.blueprint.name))
+        best = max(rest, key=lambda one: (fsum(1 / (1 + seen[f]) for f in one.features), one.blueprint.name))
         rest.remove(best)
         seen.update(best.features)
         ordered.append(best)

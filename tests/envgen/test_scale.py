@@ -1,6 +1,9 @@
 """Many environments of many tool lists: what is selected, what is composed, and a run that is killed and resumed."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -156,3 +159,24 @@ def test_the_command_says_what_does_not_go_together(tmp_path):
     assert isinstance(refused.exception, InputError | SystemExit) and refused.exit_code != 0
     with pytest.raises(InputError, match="no server of the tool lists"):
         generate_environments(select_services([WEB]), MassPlan(tmp_path, 1))
+
+
+def test_the_order_of_services_is_the_same_in_every_process(tmp_path):
+    code = (
+        "from pathlib import Path\n"
+        "from trajsmith.envgen.generate.tool_lists import ToolList\n"
+        "from trajsmith.envgen.scale import select_services\n"
+        "nouns = ('task', 'note', 'user', 'invoice', 'customer', 'team', 'event', 'comment', 'order', 'product')\n"
+        "verbs = ('create', 'get', 'update', 'delete', 'list', 'search')\n"
+        "def tools(start):\n"
+        "    return [{'name': f'{v}_{nouns[(start + k) % 10]}', 'description': '', 'input_schema': {}}\n"
+        "            for k in range(3) for v in verbs[: 4 + (start + k) % 3]]\n"
+        "lists = [ToolList(f'acme/s{n}', tools(n)) for n in range(10)]\n"
+        "print([one.blueprint.name for one in select_services(lists).services])\n"
+    )
+    orders = set()
+    for seed in range(4):
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        made = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        orders.add(made.stdout)
+    assert len(orders) == 1

@@ -74,7 +74,7 @@ def test_seed_states_hold_the_real_rows_with_what_they_mean(play):
 
 def test_rules_are_told_and_kept(blueprint, play):
     told = "\n".join(render_rules(blueprint))
-    assert "The member id of a visit must exist." in told
+    assert "The member of a visit must exist." in told
     assert "No two members have the same email." in told
     assert "A visit that is done or cancelled stays so" in told.replace("cancelled or done", "done or cancelled")
     refusals = {
