@@ -1,4 +1,4 @@
-"""The names that a template needs are found as Jinja2 finds them, without its code generator."""
+"""The names that a template needs are found as Jinja2 finds them, and compiled code is found again."""
 
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,10 @@ import yaml
 from jinja2 import meta
 
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
-from trajsmith.phrasing import templates
+from trajsmith.phrasing import templates, use_language
 from trajsmith.phrasing.phrasebook import insert_said_words
 from trajsmith.phrasing.scenarios import load_scenarios
+from trajsmith.records import UserCache
 
 
 def list_texts(value: Any) -> set[str]:
@@ -29,6 +30,10 @@ def test_slots_of_the_bundled_phrases(name: str) -> None:
     for text in parsed:
         expected = meta.find_undeclared_variables(templates._ENVIRONMENT.parse(text))
         assert templates.list_slots(text) == expected, text
+        assert templates.needs_only(text, expected), text
+        for slot in expected:
+            assert templates.has_slot(text, slot), text
+            assert not templates.needs_only(text, expected - {slot}), text
 
 
 @pytest.mark.parametrize(
@@ -52,3 +57,57 @@ def test_words_of_the_phrasebook_are_said_in_scenarios_too(tmp_path: Path) -> No
     answer = load_scenarios(file).scenarios[0].steps[0].question
     assert answer is not None
     assert templates.render_phrase(answer.answer[0], {"out": {"s": "pending"}}) == "It's still waiting."
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        pytest.param(
+            "{% if out.paid and not arg.late %}Paid {out.total|money}.{% endif %}", "out arg", id="conditions"
+        ),
+        pytest.param("{% if out.kind == 'a {b}' %}x{% endif %}", None, id="brace_in_text"),
+        pytest.param("{% if x is defined and y is not none %}It is {z}{% endif %}", "x y z", id="tests"),
+        pytest.param('it\'s {a | money} or {"b"}', "a", id="text_in_tag"),
+        pytest.param("{% if a.b %}c.d{% elif not e %}{f . g}{% else %}h{% endif %}", "a e f g", id="attributes"),
+        pytest.param("{% for x in rows %}{x.name}{% endfor %}", "rows x for endfor", id="loop"),
+    ],
+)
+def test_names_are_seen_without_compiling_or_one_compiles(
+    text: str, known: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = templates._list_words_in_tags(text)
+    assert words == (known if known is None else set(known.split()))
+    exact = meta.find_undeclared_variables(templates._ENVIRONMENT.parse(text))
+    assert words is None or exact <= words
+    assert templates.needs_only(text, exact)
+    if words is not None:
+        monkeypatch.setattr(templates, "list_slots", lambda template: pytest.fail("it was compiled"))
+        assert templates.needs_only(text, words)
+
+
+def test_code_of_a_template_is_taken_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAJSMITH_CACHE", str(tmp_path))
+    text, values = "{% for x in rows %}{x.name}{% if not loop.last %}, {% endif %}{% endfor %} of {many}", {"many": 3}
+    rendered = []
+    for compiles in (True, False):
+        monkeypatch.setattr(templates, "_CACHE", UserCache("phrases"))
+        templates._load_template.cache_clear()
+        templates._compile_template.cache_clear()
+        if not compiles:
+            monkeypatch.setattr(templates._ENVIRONMENT, "compile", lambda source: pytest.fail("it was compiled again"))
+        assert templates._load_template(text).slots == {"rows", "many"}
+        rendered.append(templates.render_phrase(text, {"rows": [{"name": "a"}, {"name": "b"}], **values}))
+    assert rendered == ["a, b of 3", "a, b of 3"]
+
+
+def test_words_of_languages_are_apart_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAJSMITH_CACHE", str(tmp_path))
+    text = "{% if x %}{1.5}{% endif %}"
+    rendered = {}
+    for code in ("en", "de"):
+        monkeypatch.setattr(templates, "_CACHE", UserCache("phrases"))
+        templates._load_template.cache_clear()
+        templates._compile_template.cache_clear()
+        with use_language(code):
+            rendered[code] = templates.render_phrase(text, {"x": True})
+    assert rendered == {"en": "1.5", "de": "1,5"}
