@@ -69,12 +69,12 @@ class UserCache:
 
 @functools.cache
 def compute_code_fingerprint() -> str:
-    """Return a digest of all modules of this package, of Python and of the libraries that stored work depends on."""
+    """Return a digest of this package's modules and data, of Python and of libraries that stored work depends on."""
     digest = hashlib.sha256()
     for folder, names, files in os.walk(Path(__file__).parents[1], followlinks=True):
         names.sort()
         for name in sorted(files):
-            if name.endswith(".py"):
+            if name.endswith((".py", ".yaml", ".json")):
                 data = Path(folder, name).read_bytes()
                 digest.update(b"%d:" % len(data))
                 digest.update(data)
