@@ -4,7 +4,7 @@ import functools
 import itertools
 import marshal
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jinja2 import StrictUndefined, Template, TemplateError, nodes, pass_context
@@ -24,9 +24,13 @@ _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
 _TAG = re.compile(r"""\{(?:[^{}'"]|'[^'{}\\]*'|"[^"{}\\]*")*\}""")
 """A slot or a tag without braces and escapes inside."""
 _TEXT_IN_TAG = re.compile(r"""'[^']*'|"[^"]*\"""")
-_TAG_NAME = re.compile(r"(?<![\w.])(?<!\|)(?<!\| )(?<!\bis )(?<!\bis not )[a-zA-Z_]\w*")
-"""A name that may be a slot: no attribute, filter or test."""
-_TAG_WORDS = frozenset({"if", "elif", "else", "endif", "not", "and", "or", "in", "is", "true", "false", "none"})
+_UNCERTAIN = re.compile(r"(?<![=!<>])=(?!=)|[.|]\s|\s[.|]|(?<!\{)%(?!\})|\{#")
+"""What makes it hard to tell names from attributes, filters and keywords: none of the bundled phrases has it."""
+_LOOP = re.compile(r"\{%-? for (\w+(?:, \w+)*) in ((?:(?!\b(?:if|recursive)\b).)*)%\}")
+_STATEMENTS = frozenset({"if", "elif", "else", "endif", "for", "endfor"})
+_TAG_NAME = re.compile(r"(?<![\w.|])(?<!\bis )(?<!\bis not )[a-zA-Z_]\w*")
+"""A name that is no attribute, filter or test."""
+_TAG_WORDS = _STATEMENTS | {"not", "and", "or", "in", "is", "true", "false", "none", "True", "False", "None"}
 _STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
 """A full stop after a quotation that has one."""
 _BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
@@ -217,7 +221,10 @@ def list_slots(template: str) -> frozenset[str]:
     if "{%" not in template and "'" not in template:
         return frozenset(_SLOT.findall(template))
     pieces = _split_pieces(template)
-    return _load_template(template).slots if pieces is None else frozenset(pieces[1::2])
+    if pieces is not None:
+        return frozenset(pieces[1::2])
+    names = _read_slots(template)
+    return _load_template(template).slots if names is None else names
 
 
 def has_slot(template: str, name: str) -> bool:
@@ -225,21 +232,32 @@ def has_slot(template: str, name: str) -> bool:
     return name in template and name in list_slots(template)
 
 
-def needs_only(template: str, names: Collection[str]) -> bool:
-    """Return True if a template needs no other names than these; it is compiled only where that is not plain to see."""
-    words = _list_words_in_tags(template)
-    return (words is not None and all(word in names for word in words)) or all(
-        name in names for name in list_slots(template)
-    )
-
-
-@functools.cache
-def _list_words_in_tags(template: str) -> frozenset[str] | None:
-    """Return words that hold all names which a template needs, read without Jinja2; None if that is not certain."""
+def _read_slots(template: str) -> frozenset[str] | None:
+    """Read the names that a template needs without compiling it; None for what is more than conditions and loops."""
     if any(brace in _TAG.sub("", template) for brace in "{}"):
         return None
-    tags = (_TEXT_IN_TAG.sub(" ", tag) for tag in _TAG.findall(template))
-    return frozenset(word for tag in tags for word in _TAG_NAME.findall(tag)) - _TAG_WORDS
+    slots: set[str] = set()
+    blocks: list[frozenset[str]] = []
+    """Names that each open block gives to what stands in it."""
+    for tag in _TAG.findall(template):
+        plain = _TEXT_IN_TAG.sub("''", tag)
+        words = _TAG_NAME.findall(plain)
+        statement = (words or [""])[0] if plain.startswith("{%") else None
+        loop = _LOOP.fullmatch(plain)
+        if _UNCERTAIN.search(plain) or not (statement is None or statement in _STATEMENTS):
+            return None
+        known = frozenset().union(*blocks)
+        if loop:
+            words = _TAG_NAME.findall(loop[2])
+            blocks.append(frozenset({*_TAG_NAME.findall(loop[1]), "loop"}))
+        elif statement == "for" or (statement == "else" and blocks and blocks[-1]):
+            return None
+        elif statement == "if":
+            blocks.append(frozenset())
+        elif statement in ("endif", "endfor") and blocks:
+            blocks.pop()
+        slots.update(word for word in words if word not in known and word not in _TAG_WORDS)
+    return None if blocks else frozenset(slots)
 
 
 @functools.cache

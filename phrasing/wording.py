@@ -17,7 +17,7 @@ from trajsmith.phrasing.plain_sentences import (
     render_superlative,
 )
 from trajsmith.phrasing.scenarios import ScenarioBook
-from trajsmith.phrasing.templates import needs_only, render_phrase
+from trajsmith.phrasing.templates import list_slots, render_phrase
 from trajsmith.phrasing.words import pluralize, singularize
 from trajsmith.records import ToolSpec, UserFact
 
@@ -139,9 +139,8 @@ class Wording:
 
 def pick_text(templates: Sequence[str], values: dict[str, Any], rng: random.Random) -> str | None:
     """One of the templates that the values fit, rendered; None if there is none."""
-    names = {*values, "out", "arg"}
     for template in rng.sample(list(templates), len(templates)):
-        if needs_only(template, names):
+        if list_slots(template) - {"out", "arg"} <= values.keys():
             text = render_phrase(template, values)
             if text:
                 return text

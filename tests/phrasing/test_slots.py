@@ -11,7 +11,7 @@ from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.phrasing import templates, use_language
 from trajsmith.phrasing.phrasebook import insert_said_words
 from trajsmith.phrasing.scenarios import load_scenarios
-from trajsmith.records import UserCache
+from trajsmith.records import InputError, UserCache
 
 
 def list_texts(value: Any) -> set[str]:
@@ -30,10 +30,8 @@ def test_slots_of_the_bundled_phrases(name: str) -> None:
     for text in parsed:
         expected = meta.find_undeclared_variables(templates._ENVIRONMENT.parse(text))
         assert templates.list_slots(text) == expected, text
-        assert templates.needs_only(text, expected), text
         for slot in expected:
             assert templates.has_slot(text, slot), text
-            assert not templates.needs_only(text, expected - {slot}), text
 
 
 @pytest.mark.parametrize(
@@ -60,29 +58,37 @@ def test_words_of_the_phrasebook_are_said_in_scenarios_too(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "known"),
+    ("text", "is_read"),
     [
-        pytest.param(
-            "{% if out.paid and not arg.late %}Paid {out.total|money}.{% endif %}", "out arg", id="conditions"
-        ),
-        pytest.param("{% if out.kind == 'a {b}' %}x{% endif %}", None, id="brace_in_text"),
-        pytest.param("{% if x is defined and y is not none %}It is {z}{% endif %}", "x y z", id="tests"),
-        pytest.param('it\'s {a | money} or {"b"}', "a", id="text_in_tag"),
-        pytest.param("{% if a.b %}c.d{% elif not e %}{f . g}{% else %}h{% endif %}", "a e f g", id="attributes"),
-        pytest.param("{% for x in rows %}{x.name}{% endfor %}", "rows x for endfor", id="loop"),
+        pytest.param("{% if out.paid and not arg.late %}Paid {out.total|money}.{% endif %}", True, id="conditions"),
+        pytest.param("{% if out.kind == 'a {b}' %}x{% endif %}", False, id="brace_in_text"),
+        pytest.param("{% if x is defined and y is not none %}It is {z}{% endif %}", True, id="tests"),
+        pytest.param('it\'s {a|money} or {"b"}', True, id="text_in_tag"),
+        pytest.param("{% if a.b %}c.d{% elif not e %}{f.g}{% else %}h{% endif %}", True, id="attributes"),
+        pytest.param("{% if a . b %}{c | money}{% endif %}", False, id="spaces"),
+        pytest.param("{% for x in rows %}{x.name}{loop.index}{y}{% endfor %} {x} {loop}", True, id="after_a_loop"),
+        pytest.param("{% for x in x %}{% for a, b in x %}{a}{b}{% endfor %}{b}{% endfor %}", True, id="two_loops"),
+        pytest.param("{% for x in rows %}{x}{% else %}{x}{% endfor %}", False, id="loop_else"),
+        pytest.param("{% for x in rows if x.ok %}{x}{% endfor %}", False, id="loop_if"),
+        pytest.param("{% for x in rows %}{% if x %}a{% else %}{y}{% endif %}{% endfor %}", True, id="else_in_a_loop"),
+        pytest.param("{% if out.result[0].a|length > 1 %}{b if c else d}{% endif %}", True, id="inline_if"),
+        pytest.param("{% set a = 'b' %}{a}{c}", False, id="set"),
+        pytest.param("{% if a %}{b|default(boolean=c)}{% endif %}", False, id="keyword"),
+        pytest.param("{%- if a -%} {b} {%- endif -%}", True, id="spaces_cut"),
+        pytest.param("{% if a %}{b % c}{% endif %}", False, id="modulo"),
+        pytest.param("{# it's #}{% if a %}{b}{% endif %}", False, id="comment"),
+        pytest.param("{% if a >= 1.5 and b != 'c' %}{True}{none}{% endif %}", True, id="constants"),
     ],
 )
-def test_names_are_seen_without_compiling_or_one_compiles(
-    text: str, known: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = templates._list_words_in_tags(text)
-    assert words == (known if known is None else set(known.split()))
+def test_names_are_read_or_the_template_is_compiled(text: str, is_read: bool) -> None:
     exact = meta.find_undeclared_variables(templates._ENVIRONMENT.parse(text))
-    assert words is None or exact <= words
-    assert templates.needs_only(text, exact)
-    if words is not None:
-        monkeypatch.setattr(templates, "list_slots", lambda template: pytest.fail("it was compiled"))
-        assert templates.needs_only(text, words)
+    assert templates._read_slots(text) == (exact if is_read else None)
+    assert templates.list_slots(text) == exact
+
+
+def test_an_open_block_is_no_template() -> None:
+    with pytest.raises(InputError, match="phrase template"):
+        templates.list_slots("{% if a %}{b}")
 
 
 def test_code_of_a_template_is_taken_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
