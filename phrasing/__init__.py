@@ -34,7 +34,7 @@ from trajsmith.phrasing.scenarios import (
     load_scenarios,
     open_scenarios,
 )
-from trajsmith.phrasing.templates import check_template, find_row_template, list_slots, render_phrase
+from trajsmith.phrasing.templates import check_template, find_row_template, has_slot, list_slots, render_phrase
 from trajsmith.phrasing.text_values import TextValues
 from trajsmith.phrasing.tool_index import ToolIndex
 from trajsmith.phrasing.value_formatting import (
@@ -124,6 +124,7 @@ __all__ = [
     "get_confirmation_rule",
     "get_language",
     "get_user_voice",
+    "has_slot",
     "has_yes_or_no_question",
     "humanize",
     "is_answer_stated",

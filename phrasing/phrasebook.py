@@ -4,6 +4,7 @@ A phrasebook is optional; what it leaves out is phrased from the schema. Templat
 `{order_id}`, `{out.total|money}`, `{% for o in out.orders %}...{% endfor %}`.
 """
 
+import functools
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -153,6 +154,11 @@ def load_phrasebook(path: Path) -> Phrasebook:
     return load_yaml_model(path, Phrasebook, "phrasebook", insert_said_words).set_file(path)
 
 
+@functools.lru_cache(maxsize=32)  # the scenarios beside a phrasebook ask for it again
+def _read_parameters(phrases: str) -> dict[str, Any]:
+    return (read_yaml(phrases) or {}).get("parameters") or {}
+
+
 def insert_said_words(text: str, phrases: str = "") -> str:
     """Replace `|said('status')` in templates by a look-up of the first words that the phrasebook has for each value.
 
@@ -162,7 +168,7 @@ def insert_said_words(text: str, phrases: str = "") -> str:
     """
     if "|said(" not in text:
         return text
-    parameters = (read_yaml(phrases or text) or {}).get("parameters") or {}
+    parameters = _read_parameters(phrases or text)
 
     def insert(match: re.Match[str]) -> str:
         values = parameters.get(match.group(1), {}).get("values", {})

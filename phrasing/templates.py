@@ -1,24 +1,36 @@
-"""Phrase templates: Jinja2 with single braces, in its sandbox, compiled once."""
+"""Phrase templates: Jinja2 with single braces, in its sandbox, compiled once and kept in the user's cache."""
 
 import functools
 import itertools
+import marshal
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes, pass_context
+from jinja2 import StrictUndefined, Template, TemplateError, nodes, pass_context
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from trajsmith.phrasing import value_formatting
 from trajsmith.phrasing.languages import get_language
 from trajsmith.phrasing.list_layout import join_items
-from trajsmith.records import RENDER_ERRORS, InputError, template_environment, walk_tree
+from trajsmith.records import RENDER_ERRORS, InputError, UserCache, template_environment
 
 _PLAIN = re.compile(r"\{\s*([a-z_]\w*)\s*\}")
 _PATH = re.compile(r"\{\s*([a-z_]\w*(?:\.[a-z_]\w*)*(?:\s*\|\s*[a-z_]\w*)*)\s*\}")
 """A slot that is a name or a path into a value, and filters without arguments."""
 _SLOT = re.compile(r"\{\s*([a-z_]\w*)")
+_TAG = re.compile(r"""\{(?:[^{}'"]|'[^'{}\\]*'|"[^"{}\\]*")*\}""")
+"""A slot or a tag without braces and escapes inside."""
+_TEXT_IN_TAG = re.compile(r"""'[^']*'|"[^"]*\"""")
+_UNCERTAIN = re.compile(r"(?<![=!<>])=(?!=)|[.|]\s|\s[.|]|(?<!\{)%(?!\})|\{#")
+"""What makes it hard to tell names from attributes, filters and keywords: none of the bundled phrases has it."""
+_LOOP = re.compile(r"\{%-? for (\w+(?:, \w+)*) in ((?:(?!\b(?:if|recursive)\b).)*)%\}")
+_STATEMENTS = frozenset({"if", "elif", "else", "endif", "for", "endfor"})
+_TAG_NAME = re.compile(r"(?<![\w.|])(?<!\bis )(?<!\bis not )[a-zA-Z_]\w*")
+"""A name that is no attribute, filter or test."""
+_TAG_WORDS = _STATEMENTS | {"not", "and", "or", "in", "is", "true", "false", "none", "True", "False", "None"}
 _STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
 """A full stop after a quotation that has one."""
 _BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
@@ -76,6 +88,22 @@ RESERVED = frozenset({"true", "false", "none", "not", "and", "or", "in", "is", "
 """Words that are no names of values in an expression."""
 
 
+SLOTS = "slots"
+
+
+class _SlotCodeGenerator(CodeGenerator):
+    """Writes into the code of a template which names it needs, as `jinja2.meta` finds them."""
+
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        self._slots: set[str] = set()
+        super().visit_Template(node, frame)
+        self.writeline(f"{SLOTS} = {sorted(self._slots)!r}")
+
+    def enter_frame(self, frame: Frame) -> None:
+        super().enter_frame(frame)
+        self._slots.update(name for action, name in frame.symbols.loads.values() if action == "resolve" and name)
+
+
 def _environment() -> ImmutableSandboxedEnvironment:
     environment = template_environment(
         bounded=True,
@@ -83,15 +111,16 @@ def _environment() -> ImmutableSandboxedEnvironment:
         variable_end_string="}",
         undefined=PhraseUndefined,
         finalize=_finalize_value,
+        optimized=False,  # phrases have no constant expressions to look for
     )
+    environment.code_generator_class = _SlotCodeGenerator
     environment.filters.update(VALUE_FILTERS)
     environment.filters["rows"] = _rows
     return environment
 
 
 _ENVIRONMENT = _environment()
-_parse = functools.lru_cache(maxsize=4)(_ENVIRONMENT.parse)
-"""Reads a template, once for several questions about it."""
+_CACHE = UserCache("phrases")
 
 
 class PathTemplate:
@@ -122,16 +151,43 @@ class PathTemplate:
         return _ENVIRONMENT.concat(parts)
 
 
+class _CompiledTemplate(NamedTuple):
+    """A template of Jinja2, and the names that it needs."""
+
+    template: Template
+    slots: frozenset[str]
+
+
+@functools.cache
+def _load_template(template: str) -> _CompiledTemplate:
+    """Compile a template with Jinja2, which takes milliseconds, or load its code from the user's cache.
+
+    Raises:
+        InputError: It is no template.
+    """
+    key = f"{get_language().code}:{template}"  # constants are written into the code as the language writes them
+    stored = _CACHE.get(key)
+    if stored is None:
+        try:
+            code = _ENVIRONMENT.compile(template)
+        except TemplateError as error:
+            raise InputError(f"phrase template {template!r}: {error}") from error
+        _CACHE.put(key, marshal.dumps(code))
+    else:
+        code = marshal.loads(stored)  # noqa: S302 - written by this program, in a folder of this user alone
+    module: dict[str, Any] = {"environment": _ENVIRONMENT, "__file__": code.co_filename}
+    exec(code, module)  # noqa: S102 - code that Jinja2 wrote, as its own loaders do it
+    compiled = Template.from_module_dict(_ENVIRONMENT, module, _ENVIRONMENT.make_globals(None))
+    return _CompiledTemplate(compiled, frozenset(module[SLOTS]))
+
+
 @functools.cache
 def _compile_template(template: str) -> Template | PathTemplate:
     pieces = _PATH.split(template)
     plain = "\r" not in template and not any("{" in text or "}" in text for text in pieces[::2])
     if plain and _are_own_filters(pieces[1::2]):
         return PathTemplate(pieces)
-    try:
-        return _ENVIRONMENT.from_string(_trees.pop(template) if template in _trees else template)
-    except TemplateError as error:
-        raise InputError(f"phrase template {template!r}: {error}") from error
+    return _load_template(template).template
 
 
 def _are_own_filters(slots: Iterable[str]) -> bool:
@@ -152,16 +208,11 @@ def check_template(template: str) -> None:
     pieces = _PATH.split(template)
     if any("{" in text or "}" in text for text in pieces[::2]) or not _are_own_filters(pieces[1::2]):
         try:
-            names = {node.name for node in _parse(template).find_all(nodes.Filter)}
+            names = {node.name for node in _ENVIRONMENT.parse(template).find_all(nodes.Filter)}
         except TemplateError as error:
             raise InputError(f"phrase template {template!r}: {error}") from error
         for name in sorted(names - _ENVIRONMENT.filters.keys()):
             raise InputError(f"phrase template {template!r}: no filter named {name!r}")
-
-
-_trees: dict[str, nodes.Template] = {}
-"""Syntax trees of the newest templates whose slots were asked for, until they are compiled."""
-MOST_TREES = 64
 
 
 @functools.cache
@@ -172,17 +223,41 @@ def list_slots(template: str) -> frozenset[str]:
     pieces = _split_pieces(template)
     if pieces is not None:
         return frozenset(pieces[1::2])
-    try:
-        tree = _parse(template)
-        names = [node for node, _, _ in walk_tree(tree) if isinstance(node, nodes.Name)]
-        if all(name.ctx == "load" for name in names):  # no scopes: what `meta` does with a whole code generator
-            if len(_trees) >= MOST_TREES:
-                _trees.clear()
-            _trees[template] = tree
-            return frozenset(name.name for name in names)
-        return frozenset(meta.find_undeclared_variables(tree))
-    except TemplateError as error:
-        raise InputError(f"phrase template {template!r}: {error}") from error
+    names = _read_slots(template)
+    return _load_template(template).slots if names is None else names
+
+
+def has_slot(template: str, name: str) -> bool:
+    """Return True if a template needs this name; it is compiled only where the name stands in it."""
+    return name in template and name in list_slots(template)
+
+
+def _read_slots(template: str) -> frozenset[str] | None:
+    """Read the names that a template needs without compiling it; None for what is more than conditions and loops."""
+    if any(brace in _TAG.sub("", template) for brace in "{}"):
+        return None
+    slots: set[str] = set()
+    blocks: list[frozenset[str]] = []
+    """Names that each open block gives to what stands in it."""
+    for tag in _TAG.findall(template):
+        plain = _TEXT_IN_TAG.sub("''", tag)
+        words = _TAG_NAME.findall(plain)
+        statement = (words or [""])[0] if plain.startswith("{%") else None
+        loop = _LOOP.fullmatch(plain)
+        if _UNCERTAIN.search(plain) or not (statement is None or statement in _STATEMENTS):
+            return None
+        known = frozenset().union(*blocks)
+        if loop:
+            words = _TAG_NAME.findall(loop[2])
+            blocks.append(frozenset({*_TAG_NAME.findall(loop[1]), "loop"}))
+        elif statement == "for" or (statement == "else" and blocks and blocks[-1]):
+            return None
+        elif statement == "if":
+            blocks.append(frozenset())
+        elif statement in ("endif", "endfor") and blocks:
+            blocks.pop()
+        slots.update(word for word in words if word not in known and word not in _TAG_WORDS)
+    return None if blocks else frozenset(slots)
 
 
 @functools.cache

@@ -1,16 +1,19 @@
 """Reading of the YAML files that stand beside an environment: phrasebook and scenarios."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import orjson
 import yaml
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from trajsmith.phrasing.languages import get_language
-from trajsmith.records import FrozenModel, InputError, compose_yaml, format_first_error
+from trajsmith.records import FrozenModel, InputError, UserCache, compose_yaml, format_first_error
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CACHE = UserCache("yaml")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -66,8 +69,17 @@ def load_yaml_model(path: Path, model: type[ModelT], kind: str, rewrite: Callabl
 
 
 def read_yaml(text: str) -> Any:
-    """Read YAML with the fastest safe loader; a key that stands twice in one mapping is an error."""
-    return compose_yaml(text, _UniqueKeyLoader)[1]
+    """Read YAML with the fastest safe loader, or what the user's cache holds of it; a key that stands twice in one
+    mapping is an error."""
+    stored = _CACHE.get(text)
+    if stored is not None:
+        return orjson.loads(stored)
+    data = compose_yaml(text, _UniqueKeyLoader)[1]
+    with suppress(TypeError):  # of data that is no JSON, such as numbers as keys
+        stored = orjson.dumps(data)
+        if orjson.loads(stored) == data:  # dates are not
+            _CACHE.put(text, stored)
+    return data
 
 
 class _UniqueKeyLoader(_SafeLoader):  # type: ignore[misc]

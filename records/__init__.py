@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from trajsmith.records.traces import TraceCall, TraceDialogue, TraceTask
     from trajsmith.records.tracing import SpanAttributes, trace_operation
     from trajsmith.records.trajectory import CallEvent, InjectedFault, RepairOrigin, Trajectory, TurnSpan
+    from trajsmith.records.user_cache import UserCache
     from trajsmith.records.verdict import (
         CheckOutcome,
         JudgeOpinion,
@@ -203,6 +204,7 @@ _NAMES = {
     "traces": "TraceCall TraceDialogue TraceTask",
     "tracing": "SpanAttributes trace_operation",
     "trajectory": "CallEvent InjectedFault RepairOrigin Trajectory TurnSpan",
+    "user_cache": "UserCache",
     "verdict": "CheckOutcome JudgeOpinion Outcome PrunedCall StepLabel TurnVerdict Verdict",
     "views": "read_view",
     "writer_lock": "WriterLock",
@@ -318,6 +320,7 @@ __all__ = [
     "TurnVerdict",
     "UntouchedCheck",
     "UsageSummary",
+    "UserCache",
     "UserFact",
     "Verdict",
     "WriterLock",

@@ -20,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # shells give this to wha
     signal.signal(signal.SIGINT, signal.default_int_handler)  # else programs that tests interrupt would inherit it
 
 os.environ["COLUMNS"] = "200"  # consoles take their width when they are made, at import
+os.environ["TRAJSMITH_CACHE"] = "off"  # tests find nothing that earlier ones left, nor leave anything at home
 
 # Examples are the same in every run, and a slow machine is no failure.
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -19,13 +19,13 @@ from trajsmith.phrasing import (
     format_quoted,
     format_value,
     get_language,
+    has_slot,
     humanize,
     is_fact_answered,
     is_value_mentioned,
     join_paragraphs,
     join_words,
     lay_out_items,
-    list_slots,
     list_value_forms,
     pick_text,
     pluralize,
@@ -194,7 +194,7 @@ class ReportWriter:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
         values = self._collect_values(call, content)
         ways = self._leave_to_later((first, phrases.done, phrases.detailed, phrases.brief), values)
-        compared = [text for options in ways for text in options if "before" in list_slots(text)]
+        compared = [text for options in ways for text in options if has_slot(text, "before")]
         texts = [self._pick(options, values, facts) for options in (compared, *ways)]
         if not alone:
             every = [self._render(text, values) for options in ways for text in options]
@@ -242,7 +242,7 @@ class ReportWriter:
         drawn = self.rng.sample(list(templates), len(templates))
         says = get_language().reports.yes_or_no if takes_yes_or_no(self.question) else None
         for template in sorted(
-            drawn, key=lambda one: ("before" not in list_slots(one), not (says and says.search(one)), one in self.used)
+            drawn, key=lambda one: (not has_slot(one, "before"), not (says and says.search(one)), one in self.used)
         ):
             text = self._render(template, values)
             if text:

@@ -6,6 +6,7 @@ it has seen, multiply a price by the quantity that is asked for, apply a rule th
 request; any other number, date, time, address or identifier that nobody gave it is made up.
 """
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -49,7 +50,8 @@ class SupportTracker:
 
     def __init__(self, phrasebook: Phrasebook | None = None) -> None:
         """`phrasebook` is that of the environment: numbers in its own sentences ("24 hours") are no claims."""
-        self.allowed = AllowedContent()
+        phrases = tuple(_iter_phrases(phrasebook)) if phrasebook is not None else ()
+        self.allowed = AllowedContent(_allow_phrases(phrases, get_language().code))
         self.results: list[Any] = []
         self.request = 0
         """Place of the first result since the user spoke last."""
@@ -61,8 +63,6 @@ class SupportTracker:
         """What rules say of each of something: (300, "passenger")."""
         self.halves = False
         """Rules speak of half an amount."""
-        if phrasebook is not None:
-            self.allowed.add(*_iter_phrases(phrasebook))
 
     def read(self, message: Message) -> None:
         """Take note of a message; the agent's own support nothing."""
@@ -142,6 +142,14 @@ def find_play_claims(
     offered = (*perturbation.told, *perturbation.tempting[-1].arguments.values())
     claims = find_unsupported_claims(trajectory.messages, phrasebook, offered)
     return tuple(claim for claim in claims if not any(is_value_mentioned(claim.value, value) for value in offered))
+
+
+@functools.lru_cache(maxsize=64)  # every play of an environment begins with the same phrases
+def _allow_phrases(phrases: tuple[str, ...], language: str) -> AllowedContent:
+    """Allow what stands in the phrases of a language; the result is only copied."""
+    allowed = AllowedContent()
+    allowed.add(*phrases)
+    return allowed
 
 
 def _iter_phrases(phrasebook: Phrasebook) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The command line as a user sees it: what it prints, what it leaves behind, and its exit codes."""
 
+import gc
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.vary_plan import VaryPlan
 from trajsmith.querygen.vary import VARIANTS, VarySettings
+from trajsmith.records import garbage_collection
 
 CONFIG = """
 name: tiny
@@ -450,3 +452,15 @@ def test_a_command_without_arguments_prints_its_help_and_no_error(trajsmith, com
     said = trajsmith(*command)
     assert (said.code, said.err) == (2, "")
     assert "Usage: " in said.out
+
+
+def test_the_program_looks_for_cycles_less_often_from_its_start(monkeypatch):
+    thresholds = []
+    monkeypatch.setattr(app, "app", lambda standalone_mode: thresholds.append(gc.get_threshold()))
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700, 10, 10)
+        app.main()
+    finally:
+        gc.set_threshold(*before)
+    assert thresholds == [(garbage_collection.YOUNG, garbage_collection.MIDDLE, garbage_collection.OLD)]

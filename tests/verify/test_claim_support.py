@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from trajsmith.phrasing import Phrasebook, fact_detection
 from trajsmith.records import Message
-from trajsmith.verify.claim_support import find_unsupported_claims
+from trajsmith.verify.claim_support import SupportTracker, find_unsupported_claims
 
 RESULT = {
     "result": [
@@ -170,3 +171,19 @@ def test_days_after_the_end_of_the_calendar_support_nothing():
 
 def _say(text):
     return Message(role="assistant", content=text)
+
+
+def test_phrases_of_an_environment_are_read_once_for_all_plays(monkeypatch):
+    book = Phrasebook.model_validate({"tools": {"pay": {"done": ["It takes 37 hours."]}}})
+    first = SupportTracker(book)
+    monkeypatch.setattr(fact_detection, "_read_text", lambda text, language: pytest.fail(f"{text!r} was read again"))
+    second = SupportTracker(book)
+    assert [one.find_unsupported("It takes 37 hours or 38.") for one in (first, second)] == [["38"], ["38"]]
+
+
+def test_what_is_shown_in_one_play_supports_nothing_in_another():
+    book = Phrasebook.model_validate({"tools": {"pay": {"done": ["It takes 37 hours."]}}})
+    first, second = SupportTracker(book), SupportTracker(book)
+    first.read(Message(role="user", content="It costs 38."))
+    assert first.find_unsupported("38") == []
+    assert second.find_unsupported("38") == ["38"]

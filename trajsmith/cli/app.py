@@ -378,7 +378,6 @@ def _open_progress(path: Path) -> "Iterator[RunProgress]":
     """Show progress of work on a run; Ctrl-C becomes the line that says how to go on."""
     from trajsmith.pipeline.progress import open_progress
 
-    reduce_gc_frequency()
     try:
         with open_progress() as progress:
             yield progress
@@ -388,6 +387,7 @@ def _open_progress(path: Path) -> "Iterator[RunProgress]":
 
 def main() -> None:
     """Entry point: turns our errors into one line and an exit code."""
+    reduce_gc_frequency()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of few letters, or a text of half ones, ends no command
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -36,8 +36,10 @@ from trajsmith.records import (
     RunError,
     Task,
     ToolSpec,
+    UserCache,
     content_hash,
     suggest_names,
+    write_whole_file,
 )
 from trajsmith.toolgraph import (
     GraphIndex,
@@ -56,6 +58,7 @@ from trajsmith.toolgraph.refine import classify_parameters, refine_edges
 from trajsmith.verify import CodeCheckRunner
 
 GRAPH = "graph.json"
+_GRAPHS = UserCache("graphs")
 
 
 @dataclass(frozen=True)
@@ -158,22 +161,40 @@ class RunContext:
         """
         if self.run.file(GRAPH).is_file():
             return
-        settings, seed = self.config.graph, self.config.seed
+        key = self._name_graph()
+        if key is not None and (stored := _GRAPHS.get(key)) is not None:
+            write_whole_file(self.run.file(GRAPH), stored)
+            return
+        try:
+            graph = await self._refine_by_models(await self._build_graph())
+        except ModelFault as fault:
+            message = f"the tool graph: {fault}; when the model answers, resume with `trajsmith resume {self.run.path}`"
+            raise RunError(message) from fault
+        graph.save(self.run.file(GRAPH))
+        if key is not None:
+            _GRAPHS.put(key, self.run.file(GRAPH).read_bytes())
+
+    def _name_graph(self) -> str | None:
+        """Return a key of what the graph depends on beside our code; None where other code or models take part."""
+        config = self.config
+        by_models = any(config.roles.of(role).model != SCRIPTED for role in ("refine", "classify"))
+        bundled = all(_has_bundled_words(place.source) for place in self.places.values())
+        if by_models or config.graph.embedding or not bundled:
+            return None
+        states = {name: [place.spec.version, *place.states] for name, place in self.places.items()}
+        return content_hash([config.graph.model_dump(mode="json"), config.seed, config.language, states])
+
+    async def _build_graph(self) -> ToolGraph:
+        """Build the graph from the schemas and what execution shows."""
+        settings, seed, parts = self.config.graph, self.config.seed, self._list_parts()
         similarity = build_embedding_similarity(settings.embedding) if settings.embedding else None
-        parts = self._list_parts()
         tools = [tool for part in parts for tool in part.spec.tools]
         graph = build_graph(tools, settings, similarity)
         if settings.execution.calls:
             scores = compute_schema_scores(tools, settings, similarity)
             executed = await execute_all_links([part.source for part in parts], scores, settings.execution, seed)
             graph = apply_evidence(graph, GraphEvidence(executed=executed), scores, settings)
-        graph = await self._add_worlds(graph)
-        try:
-            graph = await self._refine_by_models(graph)
-        except ModelFault as fault:
-            message = f"the tool graph: {fault}; when the model answers, resume with `trajsmith resume {self.run.path}`"
-            raise RunError(message) from fault
-        graph.save(self.run.file(GRAPH))
+        return await self._add_worlds(graph)
 
     def _list_parts(self) -> list[CompositePart]:
         """Return the environments of the run by their names, with those of its linked worlds.
@@ -301,8 +322,7 @@ class RunContext:
     @cached_property
     def sample_settings(self) -> SampleSettings:
         """The settings of sampling; tools that are left out are left out of linked worlds, too."""
-        settings = self.config.sample
-        if not settings.without_tools:
+        if not (settings := self.config.sample).without_tools:
             return settings
         own = {f"{name}.{tool.name}" for name, place in self.places.items() for tool in self._list_left_out(place)}
         added = sorted(own - set(settings.without_tools))
