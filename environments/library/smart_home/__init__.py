@@ -199,7 +199,7 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError(f"the {room.room_name} is already set to {target_temperature:g} degrees")
         highest = min(thermostat.target_temperature, thermostat.current_temperature)
         if target_temperature > highest and self._window_open(room_id):
-            raise ToolError(f"a window is open in the {room.room_name}, so it has to be closed first")
+            raise ToolError(f"a window is open in the {room.room_name} and has to be closed first")
         thermostat.target_temperature = target_temperature
         thermostat.mode = "on"
         return self.get_room_climate(room_id)
