@@ -425,7 +425,7 @@ class SmartHome(Environment[SmartHomeState]):
         days = CODE_DAYS.get(member.role, 365)
         if until_day > today + timedelta(days=days):
             raise ToolError(
-                f"{name} is registered as {MEMBERS.get(member.role, member.role)}, whose codes last {days} days at most"
+                f"{name} is {MEMBERS.get(member.role, member.role)}, and such codes last {days} days at most"
             )
 
     def _code_row(self, code: AccessCode) -> CodeRow:
