@@ -67,6 +67,7 @@ def _drop_start(names: Sequence[Any], start: str) -> list[str]:
 
 VALUE_FILTERS: dict[str, Callable[..., Any]] = {
     "money": value_formatting.format_money,
+    "grouped": value_formatting.format_grouped,
     "date": value_formatting.format_date,
     "plus_days": value_formatting.add_days,
     "datetime": value_formatting.format_datetime,

@@ -81,6 +81,13 @@ def format_money(value: Any) -> str:
     return get_language().grammar.format_money(value)
 
 
+def format_grouped(value: Any) -> str:
+    """Format a number with one decimal at most and its thousands apart: 9,556.4."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return get_language().grammar.format_grouped(value)
+
+
 def format_minutes(value: Any) -> str:
     """Format a number of minutes as people say it: half an hour, two hours, 45 minutes."""
     return get_language().grammar.format_minutes(value)

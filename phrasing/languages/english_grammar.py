@@ -135,6 +135,10 @@ class EnglishGrammar:
         """Format an amount: £1,234.50."""
         return f"{'-' if amount < 0 else ''}£{abs(amount):,.2f}"
 
+    def format_grouped(self, amount: float) -> str:
+        """Format a number with one decimal at most and its thousands apart: 9,556.4."""
+        return f"{amount:,.1f}".removesuffix(".0")
+
     def format_minutes(self, minutes: int) -> str:
         """Format a number of minutes as people say it: an hour and a half."""
         return _DURATIONS.get(minutes, f"{minutes} minutes")

@@ -84,6 +84,10 @@ class GermanGrammar(EnglishGrammar):
         """Format an amount: 1.234,50 £."""
         return f"{_swap_marks(f'{amount:,.2f}')} £"
 
+    def format_grouped(self, amount: float) -> str:
+        """Format a number with one decimal at most and its thousands apart: 9.556,4."""
+        return _swap_marks(super().format_grouped(amount))
+
     def format_minutes(self, minutes: int) -> str:
         """Format a number of minutes: 45 Minuten."""
         return _DURATIONS.get(minutes, f"{minutes} Minuten")

@@ -199,7 +199,7 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError(f"the {room.room_name} is already set to {target_temperature:g} degrees")
         highest = min(thermostat.target_temperature, thermostat.current_temperature)
         if target_temperature > highest and self._window_open(room_id):
-            raise ToolError(f"a window is open in the {room.room_name}; the heating goes up only with it closed")
+            raise ToolError(f"a window is open in the {room.room_name} and has to be closed first")
         thermostat.target_temperature = target_temperature
         thermostat.mode = "on"
         return self.get_room_climate(room_id)
@@ -425,7 +425,7 @@ class SmartHome(Environment[SmartHomeState]):
         days = CODE_DAYS.get(member.role, 365)
         if until_day > today + timedelta(days=days):
             raise ToolError(
-                f"{name} is registered as {MEMBERS.get(member.role, member.role)}, whose codes last {days} days at most"
+                f"{name} is {MEMBERS.get(member.role, member.role)}, and such codes last {days} days at most"
             )
 
     def _code_row(self, code: AccessCode) -> CodeRow:

@@ -333,3 +333,43 @@ def test_a_router_hangs_and_hangs_up_on_nobody() -> None:
     for tool in ("read_router_light", "restart_router"):
         stuck = {**LIGHT, "status_light": "blinking_amber"}
         assert not [said for said in say_all("mobile_care", tool, stuck) if said and "hung up" in said]
+
+
+def test_what_is_left_in_an_account_is_its_balance() -> None:
+    """The overdraft is not the user's own money: it is told beside the balance, if at all."""
+    path = get_phrases_path(ENVIRONMENTS.get("bank")).with_name("scenarios.yaml")
+    questions = [step.question for story in load_scenarios(path).scenarios for step in story.steps if step.question]
+    asked = [
+        each for each in questions if any("leave me in {row}" in say or "left in {row}" in say for say in each.say)
+    ]
+    assert len(asked) >= 3
+    row = {"name": "Joint Account", "kind": "current", "balance": 3528.75, "available": 4028.75}
+    for question in asked:
+        assert question.asks == ("balance",), question.say
+        for template in question.answer:
+            said = render_phrase(template, {"row": row, "now": "2026-05-01"}) or ""
+            assert "£3,528.75" in said and said != "£3,528.75.", said
+
+
+def test_savings_are_told_with_their_target() -> None:
+    goals = {"result": [{"goal_id": "G1", "title": "Bike", "saved": 300.0, "target": 1200.0}]}
+    for said in say_all("bank", "list_savings_goals", goals):
+        assert said is not None
+        assert "£300.00" in said and ("£1,200.00" in said or "£900.00" in said), said
+
+
+def test_a_window_that_is_known_to_be_open_is_not_told_again() -> None:
+    out = {
+        "room_name": "kitchen",
+        "temperature": 19.0,
+        "target_temperature": 17.0,
+        "window_open": True,
+        "heating": "on",
+    }
+    assert not any("window" in (said or "") for said in say_all("smart_home", "set_temperature", out))
+
+
+def test_a_new_channel_is_not_praised() -> None:
+    out = {"router_model": "Lantern", "wifi_name": "Willow-12", "wifi_channel": 6, "sent_at": "2026-01-26T17:35:00"}
+    said = [text or "" for text in say_all("mobile_care", "resend_router_settings", out)]
+    assert said and not any(word in text for text in said for word in ("clear", "quiet", "busy", "less")), said
