@@ -293,7 +293,7 @@ _REPORTS = ReportSentences(
     starts_with_pronoun=re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b"),
     pronoun=re.compile(r"(?:It|Its|That|This|They|Those|These|There)\b|(?:[\w£.,:]+ ){1,4}(?:it|them)\b"),
     own=re.compile(r"\b(?:my|our)\b", re.IGNORECASE),
-    yes_or_no=re.compile(r"(?:Yes|No), "),
+    yes_or_no=re.compile(r"(?:Yes|No)[,.] "),
     asks_yes_or_no=re.compile(
         r"(?:^|[.!?:;,] |\b(?:and|so|but) )(?:(?:is|are|was|were|am|do|does|did|has|have|had|will)(?:n't)? (?!you\b)"
         r"|(?:can|could|may|might)(?:n't)? (?!you\b|u\b))[^.!]*\?|\b(?:whether|if|that) ",

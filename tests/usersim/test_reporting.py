@@ -179,6 +179,9 @@ def test_a_no_does_not_answer_whether_something_can_be_found_out(question, says_
     assert fit_to_question("No, they're all shut.", question) == (
         "No, they're all shut." if says_no else "They're all shut."
     )
+    assert fit_to_question("No. They're all shut.", question) == (
+        "No. They're all shut." if says_no else "They're all shut."
+    )
     assert fit_to_question("Nothing is open.", question) == "Nothing is open."
 
 
