@@ -26,7 +26,7 @@ NO_IDEA = (
 
 CHANGED = (
     "Actually, wait. {}",
-    "Hold on, I've changed my mind. {}",
+    "Hold on, that's not quite right. {}",
     "Oh, sorry, I mixed something up. {}",
     "Thanks for checking, I got that wrong. {}",
 )
