@@ -350,7 +350,7 @@ def test_in_conversations_the_agent_asks_for_what_is_missing(line):
         for turn, messages in turns(task, trajectory)
         if any(not known.stated for known in turn.known) and len(users(messages)) > 1
     ]
-    assert len(asked) >= 0.08 * len(line.accepted)
+    assert len(asked) >= 0.05 * len(line.accepted), "11 % in larger runs, less two standard deviations of this one"
 
 
 def test_dialogues_are_long_enough(line):
