@@ -84,6 +84,8 @@ def test_the_command_prints_a_table_or_writes_pages(made: RunDirectory, tmp_path
     done = trajsmith("find", made.path, "--outcome", "rejected", "--limit", "2")
     assert done.code == 0, done.err
     assert done.out.count("traj_") == 2 and "stopped after 2" in done.out
+    wrong = trajsmith("find", made.path, "--outcome", "wrnog")
+    assert wrong.code == 2 and "no outcome 'wrnog'; there are accepted, rejected, completed" in wrong.err
     done = trajsmith("find", made.path, "the", "--environment", "bank", "--pages", tmp_path / "pages")
     assert done.code == 0, done.err
     pages = list((tmp_path / "pages").glob("bank-*.html"))

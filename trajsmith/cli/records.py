@@ -70,7 +70,7 @@ def find(
         list[str] | None, typer.Option("--tool", help="Only dialogues in which this tool is called. May be repeated.")
     ] = None,
     outcome: Annotated[
-        str, typer.Option("--outcome", help="accepted, rejected, or an outcome such as wrong_state.")
+        str, typer.Option("--outcome", help="accepted, rejected, or an outcome such as agent_error.")
     ] = "",
     variant: Annotated[str, typer.Option("--variant", help="Variant of the task: base, refused_call.")] = "",
     reason: Annotated[str, typer.Option("--reason", help="Part of a reason of the verdict.")] = "",
@@ -93,6 +93,8 @@ def find(
         raise InputError(f"{pages} is there already: name a new folder")
     query = DialogueQuery(tuple(texts or ()), environment, tuple(tools or ()), outcome, variant, reason)
     table = Table("id", "environment", "outcome", "calls", "first request")
+    table.columns[0].overflow = "fold"  # an id that is cut finds nothing
+    table.columns[0].min_width = len("traj_") + 16
     with ExitStack() as stack:
         browser = pages and stack.enter_context(ConversationBrowser(pages, str(directory), prefix=0, report=""))
         for task, trajectory, verdict in islice(find_dialogues(directory, query), limit):

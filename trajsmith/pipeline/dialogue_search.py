@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
@@ -11,7 +11,7 @@ from trajsmith.pipeline.hub_runs import open_run
 from trajsmith.pipeline.raw_records import RawReader
 from trajsmith.pipeline.record_joins import PlayedPairs
 from trajsmith.pipeline.run_directory import VERDICTS
-from trajsmith.records import InputError, Task, Trajectory, Verdict, has_records, read_whole_records
+from trajsmith.records import InputError, Outcome, Task, Trajectory, Verdict, has_records, read_whole_records
 
 ACCEPTED, REJECTED = "accepted", "rejected"
 
@@ -26,7 +26,7 @@ class DialogueQuery:
     tools: tuple[str, ...] = ()
     """Tools that the agent called."""
     outcome: str = ""
-    """`accepted`, `rejected`, or an outcome of verdicts: `wrong_state`."""
+    """`accepted`, `rejected`, or an outcome of verdicts: `agent_error`."""
     variant: str = ""
     reason: str = ""
     """Part of a reason of the verdict."""
@@ -68,9 +68,12 @@ def find_dialogues(path: Path, query: DialogueQuery) -> Iterator[tuple[Task, Tra
     """Iterate over the dialogues of a run that match, in its order; the run may be one of the Hub.
 
     Raises:
-        InputError: There is no run, or it has no verdicts.
+        InputError: There is no such outcome, or no run, or it has no verdicts.
         RunError: Records do not belong together.
     """
+    outcomes = (ACCEPTED, REJECTED, *get_args(Outcome))
+    if query.outcome and query.outcome not in outcomes:
+        raise InputError(f"no outcome {query.outcome!a}; there are {', '.join(outcomes)}")
     run = open_run(path)
     if not has_records(run.file(VERDICTS)):
         raise InputError(f"{run.path} has no verdicts yet: run `trajsmith resume {run.path}`")
