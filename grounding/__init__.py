@@ -7,7 +7,7 @@ from trajsmith.grounding.argument_paths import (
     get_value_at,
     replace_value_at,
 )
-from trajsmith.grounding.constraints import split_reference
+from trajsmith.grounding.constraints import list_known_values, split_reference
 from trajsmith.grounding.fields import (
     SchemaField,
     get_array_item,
@@ -103,6 +103,7 @@ __all__ = [
     "list_choices",
     "list_input_fields",
     "list_invalid_values",
+    "list_known_values",
     "list_needed_keys",
     "list_output_fields",
     "make_rewindable",

@@ -198,13 +198,7 @@ class StepConstraints:
         """The values that "step.name" stands for, also a field of the row that the step's thing was chosen from; of
         moments their days, too."""
         name, field, _ = split_reference(reference)
-        call = self.calls[name].call
-        rows: list[Any] = [call.arguments, call.result]
-        for _, source, value in iterate_leaves(call):
-            if isinstance(source, FromOutput) and source.call < len(self.earlier):
-                matches = find_values(self.earlier[source.call].result, source.path)
-                rows += [match.levels[-1].row for match in matches if match.levels and match.value == value]
-        values = [value for row in rows if isinstance(row, dict) and (value := get_value(row, field)) is not None]
+        values = list_known_values(self.calls[name].call, field, self.earlier)
         return [*values, *(value[:10] for value in values if isinstance(parse_datetime(value), datetime))]
 
     def _bind_arguments(self, plan: ArgumentPlan, leaf: SchemaField, values: tuple[Any, ...], says: SayValue) -> None:
@@ -235,6 +229,22 @@ class StepConstraints:
         days = [shift_within_calendar(self.today, number).isoformat() for number in range(1, span + 1)]
         options = [option for option in plan.list_likely(leaf.path) if option.value in days]
         plan.bind(leaf.path, options or [says(leaf, day) for day in rng.sample(days, len(days))])
+
+
+def list_known_values(call: GoldCall, field: str, calls: Sequence[GoldCall]) -> list[Any]:
+    """Return the values of a field in a call's arguments, its result, and the rows that its arguments were chosen from.
+
+    Args:
+        call: The call, with its result.
+        field: Path of the field: "city" or "address.city".
+        calls: All calls of the chain, as far as they are known, by their numbers.
+    """
+    rows: list[Any] = [call.arguments, call.result]
+    for _, source, value in iterate_leaves(call):
+        if isinstance(source, FromOutput) and source.call < len(calls):
+            matches = find_values(calls[source.call].result, source.path)
+            rows += [match.levels[-1].row for match in matches if match.levels and match.value == value]
+    return [value for row in rows if isinstance(row, dict) and (value := get_value(row, field)) is not None]
 
 
 def list_step_references(step: ScenarioStep) -> list[tuple[str, str, str]]:

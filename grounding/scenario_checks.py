@@ -18,11 +18,26 @@ def check_scenarios(book: ScenarioBook, spec: EnvironmentSpec) -> None:
     tools = {tool.name: tool for tool in spec.tools}
     fields = {name for tool in spec.tools for name in list_field_suffixes(tool)}
     for scenario in book.scenarios:
+        fault = next(_find_motive_faults(scenario, tools, fields), None)
+        if fault is not None:
+            raise InputError(f"scenarios {book.file or f'of {spec.name}'}: scenario {scenario.id}, {fault}")
         for step in scenario.steps:
             fault = next(_find_faults(scenario, step, tools, fields), None)
             if fault is not None:
                 where = book.file or f"of {spec.name}"
                 raise InputError(f"scenarios {where}: scenario {scenario.id}, step {step.name}: {fault}")
+
+
+def _find_motive_faults(scenario: Scenario, tools: dict[str, ToolSpec], fields: set[str]) -> Iterator[str]:
+    for motive in scenario.motives:
+        if isinstance(motive, str):
+            continue
+        for reference in motive.references:
+            name, _, field = reference.partition(".")
+            step = scenario.find_step(name)
+            tool = tools.get(step.tool) if step is not None else None
+            if tool is not None and field not in fields and field not in tool.parameters:
+                yield f"motive {motive.say!r}: {name} has no parameter, and no tool a result, with a field {field!r}"
 
 
 def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSpec], fields: set[str]) -> Iterator[str]:

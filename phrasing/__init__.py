@@ -28,6 +28,7 @@ from trajsmith.phrasing.referring_expressions import NounLexicon, ReferringExpre
 from trajsmith.phrasing.refusals import DECLINES, is_reason_shown, is_refusal_told, load_refusals, render_refusal
 from trajsmith.phrasing.scenarios import (
     BatchRequest,
+    Motive,
     Scenario,
     ScenarioBook,
     ScenarioStep,
@@ -89,6 +90,7 @@ __all__ = [
     "DialogueVariety",
     "EntityPhrases",
     "LanguageCode",
+    "Motive",
     "NounLexicon",
     "Outcome",
     "ParameterPhrases",

@@ -5,7 +5,9 @@ goals only: the look-ups that lead to a goal are added when a chain is drawn. `s
 phrasebook of an environment.
 """
 
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
@@ -98,13 +100,64 @@ class ScenarioStep(FrozenModel):
         return bool(self.texts)
 
 
+class Motive(FrozenModel):
+    """A motive that is told only where it fits what was drawn: "One of the guests can't come." of events with guests.
+
+    "step.field" is an argument of the step's call, a field of its result, or of the row that its thing was chosen from;
+    one value that it stands for must fit. A step that is not there meets no condition.
+    """
+
+    say: str = Field(min_length=1)
+    """The motive itself."""
+    where: dict[str, tuple[JsonValue, ...]] = {}
+    """"step.field" to the values that fit it."""
+    up_to: dict[str, float] = {}
+    """"step.field" to the highest number that fits it; a list counts its entries."""
+    at_least: dict[str, float] = {}
+    """The same for the lowest."""
+    with_steps: tuple[str, ...] = ()
+    """Steps that the story must have."""
+    without_steps: tuple[str, ...] = ()
+    """Steps that it must not have."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Each "step.field" that the motive asks for."""
+        return (*self.where, *self.up_to, *self.at_least)
+
+    def fits(self, steps: Container[str], list_values: Callable[[str], Iterable[JsonValue]]) -> bool:
+        """Return True if the motive can be told of a story.
+
+        Args:
+            steps: Names of the steps that the story has.
+            list_values: Gives the values that a "step.field" stands for.
+        """
+        if any(name not in steps for name in self.with_steps) or any(name in steps for name in self.without_steps):
+            return False
+        ranges = [(reference, -inf, limit) for reference, limit in self.up_to.items()]
+        ranges += [(reference, limit, inf) for reference, limit in self.at_least.items()]
+        return all(
+            any(value in fitting for value in list_values(reference)) for reference, fitting in self.where.items()
+        ) and all(
+            any(low <= number <= high for number in map(_count, list_values(reference)) if number is not None)
+            for reference, low, high in ranges
+        )
+
+
+def _count(value: JsonValue) -> float | None:
+    if isinstance(value, list):
+        return len(value)
+    return value if isinstance(value, (int, float)) else None
+
+
 class Scenario(FrozenModel):
     """One story: a motive and the intents that it leads to."""
 
     id: str
     """Snake case, unique in its environment: "card_missing"."""
-    motives: tuple[str, ...] = Field(min_length=1)
-    """Why the user calls, in whole sentences that open the first request: "I can't find my purse."."""
+    motives: tuple[str | Motive, ...] = Field(min_length=1)
+    """Why the user calls, in whole sentences that open the first request: "I can't find my purse."; some may have
+    conditions, at least one has none."""
     summary: str = ""
     """The story in one sentence, third person, for people and models who write it; `{name}` is the user."""
     roles: tuple[str, ...] = ()
@@ -124,6 +177,14 @@ class Scenario(FrozenModel):
         """Return the step of this name, or None."""
         return next((step for step in self.steps if step.name == name), None)
 
+    def list_motives(self, steps: Container[str], list_values: Callable[[str], Iterable[JsonValue]]) -> list[str]:
+        """Return the motives that can be told of a story; see `Motive.fits` for the arguments."""
+        return [
+            motive if isinstance(motive, str) else motive.say
+            for motive in self.motives
+            if isinstance(motive, str) or motive.fits(steps, list_values)
+        ]
+
     @model_validator(mode="after")
     def _check_references(self) -> Self:
         names = [step.name for step in self.steps]
@@ -142,7 +203,26 @@ class Scenario(FrozenModel):
                 raise ValueError(
                     f"scenario {self.id}: step {step.name} refers to {missing!r}, which is no step above it"
                 )
+        check_motives(self.id, self.motives, names)
         return self
+
+
+def check_motives(scenario: str, motives: Sequence[str | Motive], steps: Container[str]) -> None:
+    """Check that one motive has no condition, and that the others speak of steps that are there.
+
+    Raises:
+        ValueError: They do not.
+    """
+    conditional = [motive for motive in motives if isinstance(motive, Motive)]
+    if len(conditional) == len(motives):
+        raise ValueError(f"scenario {scenario}: every motive has conditions; give it one that can always be told")
+    for motive in conditional:
+        wanted = (*motive.with_steps, *motive.without_steps, *(name.partition(".")[0] for name in motive.references))
+        unknown = next((name for name in wanted if name not in steps), None)
+        if unknown is not None:
+            raise ValueError(
+                f"scenario {scenario}: motive {motive.say!r} speaks of {unknown!r}, which is no step of it"
+            )
 
 
 class BatchRequest(FrozenModel):
@@ -227,7 +307,7 @@ class StepWords(FrozenModel):
 class StoryWords(FrozenModel):
     """Words of one scenario in another language."""
 
-    motives: tuple[str, ...] = Field(min_length=1)
+    motives: tuple[str | Motive, ...] = Field(min_length=1)
     summary: str = ""
     roles: tuple[str, ...] = ()
     reactions: tuple[str, ...] = ()
@@ -245,6 +325,10 @@ class StoryWords(FrozenModel):
         wrong = sorted(names ^ self.steps.keys())
         if wrong:
             raise InputError(f"scenarios: {scenario.id}: step {wrong[0]} must have words in each language")
+        try:
+            check_motives(scenario.id, self.motives, names)
+        except ValueError as error:
+            raise InputError(f"scenarios: {error}") from None
         for step in scenario.steps:
             if step.question is not None and not self.steps[step.name].answer:
                 raise InputError(f"scenarios: {scenario.id}: step {step.name} asks something and has no answer")

@@ -3,9 +3,11 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from trajsmith.grounding import list_known_values
 from trajsmith.phrasing import Scenario, ScenarioBook, ScenarioStep, render_phrase
-from trajsmith.records import GroundedChain, Persona, Task, derive_seed
+from trajsmith.records import GoldCall, GroundedChain, Persona, Task, derive_seed
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,26 @@ def find_story(grounded: GroundedChain, scenarios: ScenarioBook) -> Story | None
     scenario = scenarios.find(grounded.scenario) if grounded.scenario else None
     if scenario is None:
         return None
-    motive = random.Random(derive_seed(grounded.seed, "motive")).choice(scenario.motives)
+    motives = list_motives(scenario, grounded.steps, grounded.calls)
+    motive = random.Random(derive_seed(grounded.seed, "motive")).choice(motives)
     return Story(scenario, grounded.steps, motive, grounded.seed)
+
+
+def list_motives(scenario: Scenario, names: Sequence[str], calls: Sequence[GoldCall]) -> list[str]:
+    """Return the motives of a scenario that fit some calls.
+
+    Args:
+        scenario: The scenario.
+        names: The step that each call is, "" for look-ups that lead to one.
+        calls: The calls, with their results.
+    """
+
+    def list_values(reference: str) -> list[Any]:
+        step, _, field = reference.partition(".")
+        step_calls = [call for name, call in zip(names, calls, strict=True) if name == step]
+        return [value for call in step_calls for value in list_known_values(call, field, calls)]
+
+    return scenario.list_motives(names, list_values)
 
 
 def read_story(task: Task, scenarios: ScenarioBook) -> Story | None:

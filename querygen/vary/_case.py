@@ -15,6 +15,7 @@ from trajsmith.querygen.partition import find_goals
 from trajsmith.querygen.query_gates import find_leaked_value, find_tool_mention
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import drop_outdated_facts, fill_facts
+from trajsmith.querygen.story import list_motives, read_story
 from trajsmith.querygen.vary._rewording import RewordedQueries, TurnDraft
 from trajsmith.querygen.write import TaskWriter, WriteSettings
 from trajsmith.records import (
@@ -305,8 +306,9 @@ def _retell(base: Task, wording: Wording, variant: str) -> Task:
     """Return a task whose user has another register, and another motive where its story has several."""
     rng = random.Random(derive_seed(base.seed, "told", variant))
     persona = base.persona.model_copy(update={"style": draw_user_voice(rng)})
-    story = wording.scenarios.find(base.scenario_id) if base.scenario_id else None
-    others = [motive for motive in story.motives if motive != base.motive] if story else []
+    story = read_story(base, wording.scenarios)
+    motives = list_motives(story.scenario, story.names, base.gold_calls) if story else []
+    others = [motive for motive in motives if motive != base.motive]
     return base.model_copy(update={"persona": persona, "motive": rng.choice(others) if others else base.motive})
 
 

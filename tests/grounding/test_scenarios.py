@@ -133,6 +133,13 @@ def test_a_book_is_checked_against_the_tools(step: dict, fault: str) -> None:
     assert fault in str(error.value)
 
 
+def test_a_motive_asks_for_fields_that_there_are() -> None:
+    motive = {"say": "It is mine.", "where": {"freeze_card.colour": ["red"]}}
+    book = ScenarioBook(scenarios=(story(FREEZE, motives=["Hello.", motive]),))
+    with pytest.raises(InputError, match=r"motive 'It is mine\.': freeze_card has no parameter.* field 'colour'"):
+        check_scenarios(book, SPEC)
+
+
 async def test_the_user_is_looked_up_once() -> None:
     scenario = story({"tool": "list_disputes"}, {"tool": "list_cards"}, {"tool": "find_customer_by_phone"})
     for chain in draw(scenario):

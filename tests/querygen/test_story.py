@@ -9,7 +9,7 @@ from writing_desk import Place, Told
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import Scenario, ScenarioBook, Wording
 from trajsmith.querygen.partition import LONGEST_TURN, find_goals, partition_scenario, raise_joins
-from trajsmith.querygen.story import Story, find_story, read_story
+from trajsmith.querygen.story import Story, find_story, list_motives, read_story
 from trajsmith.records import FromOutput, GoldCall, Task, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
@@ -121,6 +121,51 @@ def test_a_step_with_join_0_is_never_raised() -> None:
     calls = [GoldCall(tool="find_card", arguments={}, provenance={}, effect="read"), *calls]
     raised = raise_joins(calls, ["", *names], {}, 0.5, None, {"unfreeze_card"})
     assert raised == {"list_cards": 0.5}
+
+
+GUESTS = {"say": "The guests can't come.", "at_least": {"move.guests": 2}}
+CONDITIONS = [
+    pytest.param({"where": {"move.kind": ["dinner"]}}, True, id="argument"),
+    pytest.param({"where": {"move.room": ["blue"]}}, True, id="result"),
+    pytest.param({"where": {"move.owner": ["Ada"]}}, True, id="row_of_the_thing"),
+    pytest.param({"where": {"move.owner": ["Bo"]}}, False, id="other_row"),
+    pytest.param({"where": {"move.place": ["here"]}}, False, id="no_such_value"),
+    pytest.param({"at_least": {"move.guests": 2}}, True, id="long_enough"),
+    pytest.param({"at_least": {"move.guests": 3}}, False, id="too_short"),
+    pytest.param({"up_to": {"move.price": 50}}, True, id="cheap_enough"),
+    pytest.param({"up_to": {"move.price": 49}}, False, id="too_dear"),
+    pytest.param({"at_least": {"pay.price": 1}}, False, id="step_that_is_not_there"),
+    pytest.param({"with_steps": ["move"]}, True, id="with_step"),
+    pytest.param({"with_steps": ["pay"]}, False, id="without_it"),
+    pytest.param({"without_steps": ["pay"]}, True, id="step_is_missing"),
+    pytest.param({"without_steps": ["move"]}, False, id="step_is_there"),
+]
+
+
+@pytest.mark.parametrize(("condition", "is_told"), CONDITIONS)
+def test_a_motive_is_told_where_its_conditions_hold(condition: dict, is_told: bool) -> None:
+    steps = [{"tool": "move"}, {"tool": "pay", "share": 0.5}]
+    motives = ["Another day suits me better.", {"say": "It does not suit us.", **condition}]
+    scenario = Scenario.model_validate({"id": "x", "motives": motives, "steps": steps})
+    rows = {"result": [{"event_id": "E1", "owner": "Ada"}, {"event_id": "E2", "owner": "Bo"}]}
+    event = FromOutput(call=0, path="$.result[*].event_id")
+    shown = GoldCall(tool="list", arguments={}, provenance={}, effect="read", result=rows)
+    told = GoldCall(
+        tool="move", arguments={"event_id": "E1", "kind": "dinner"}, provenance={"event_id": event}, effect="write",
+        result={"room": "blue", "guests": ["Cy", "Di"], "price": 50},
+    )  # fmt: skip
+    fitting = ["Another day suits me better.", *(["It does not suit us."] if is_told else [])]
+    assert list_motives(scenario, ("", "move"), (shown, told)) == fitting
+
+
+@pytest.mark.parametrize(
+    ("motives", "fault"),
+    [([GUESTS], "every motive has conditions"), (["Hello.", GUESTS | {"with_steps": ["fly"]}], "speaks of 'fly'")],
+    ids=["none_without", "unknown_step"],
+)
+def test_motives_with_conditions_are_checked(motives: list, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        Scenario.model_validate({"id": "x", "motives": motives, "steps": [{"tool": "move"}]})
 
 
 async def test_a_chain_outside_of_scenarios_has_no_story() -> None:

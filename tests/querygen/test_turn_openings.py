@@ -60,6 +60,8 @@ class _Told(FrozenModel):
     motive: str
     seed: int = 5
     scenario_id: str = "s"
+    turns: tuple[()] = ()
+    gold_calls: tuple[()] = ()
 
 
 def test_a_variant_is_told_for_another_reason():
