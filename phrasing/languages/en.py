@@ -296,6 +296,7 @@ _REPORTS = ReportSentences(
     yes_or_no=re.compile(r"(?:Yes|No)[,.] "),
     asks_yes_or_no=re.compile(
         r"(?:^|[.!?:;,] |\b(?:and|so|but) )(?:(?:is|are|was|were|am|do|does|did|has|have|had|will)(?:n't)? (?!you\b)"
+        r"|would(?:n't)? (?!you\b|like\b|love\b|be (?:good|nice|great)\b)"
         r"|(?:can|could|may|might)(?:n't)? (?!you\b|u\b))[^.!]*\?|\b(?:whether|if|that) ",
         re.IGNORECASE,
     ),

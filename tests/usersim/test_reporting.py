@@ -173,6 +173,8 @@ def test_what_a_refusal_tells_is_not_told_before_it():
         ("Which windows are open?", False),
         ("Is it open or shut?", False),
         ("Could you go over the windows?", False),
+        ("And would a window be open?", True),
+        ("Would you say which windows are open?", False),
     ],
 )
 def test_a_no_does_not_answer_whether_something_can_be_found_out(question, says_no):
