@@ -28,6 +28,7 @@ TIMESTAMP = "tag:yaml.org,2002:timestamp"
 LONGEST_SHOWN = 200
 """Characters of an override that errors repeat."""
 FLOAT = "tag:yaml.org,2002:float"
+_SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has libyaml
 
 
 class _Loader(yaml.SafeLoader):
@@ -43,7 +44,7 @@ class _Loader(yaml.SafeLoader):
     }
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(_SafeDumper):  # type: ignore[misc]
     """The safe dumper, which quotes a text that the loader would take for a number."""
 
 
