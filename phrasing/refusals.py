@@ -52,8 +52,6 @@ class Refusals(FrozenModel):
     """The same where other things of the same message were done; `{act}` is what could not be done."""
     missing: tuple[str, ...] = Field(min_length=1)
     """The same where no tool does it; the reason says "I can't" already."""
-    no_tool: tuple[str, ...] = Field(min_length=1)
-    """The same where the tool for it is not there."""
     left_out: tuple[str, ...] = Field(min_length=1)
     """A thing of a batch that cannot be done, `{name}`, and why, `{}`."""
     left_out_reason: tuple[str, ...] = Field(min_length=1)
@@ -98,7 +96,6 @@ def render_refusal(
     rng: random.Random,
     act: str = "",
     by_tools: bool = False,
-    hidden: bool = False,
 ) -> str:
     """Return a sentence that says no and why.
 
@@ -109,12 +106,10 @@ def render_refusal(
         rng: Draws the pattern.
         act: What cannot be done, as a verb phrase, where "that" would mean something else.
         by_tools: No tool does it.
-        hidden: The tool for it is not there.
     """
     refusals = load_refusals()
     by_style = refusals.rules if by_rule else refusals.declines
-    missing = refusals.no_tool if hidden else refusals.missing
-    patterns = refusals.partial if act else missing if by_tools else by_style.get(style) or by_style["plain"]
+    patterns = refusals.partial if act else refusals.missing if by_tools else by_style.get(style) or by_style["plain"]
     pattern = draw_pattern(patterns, rng)
     clause = reason.strip().rstrip(".")
     if ":" in clause:  # a second colon

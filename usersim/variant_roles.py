@@ -145,7 +145,7 @@ class VariantAgent(ScriptedAgent):
         self.reports.reason = ""
         act = self._name_act(forbidden) if reports and forbidden else ""
         by_tools = self.twist.hidden or not self.twist.tool
-        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools, self.twist.hidden)
+        refusal = render_refusal(because, self.style, self.twist.visible, self.rng, act, by_tools)
         text = join_paragraphs((*reports, get_language().grammar.say_place_once(refusal)))
         if self.twist.act == "offer":
             if self.twist.offer is not None:
