@@ -26,7 +26,7 @@ _REACTION = re.compile(
     r"(?:OK|Okay|Good|Great|Fine|Thanks|Thank you|All right|Ah|Oh|Right|That helps|That's clear)\b(?=,|\.|!| thanks)"
 )
 """Beginnings of a request that react to what was said before."""
-_SETBACK = re.compile(r"(?:No|Wait|Hang on|Sorry|Oh|Actually|Stop)\b")
+_SETBACK = re.compile(r"(?:No|Wait|Hang on|Sorry|Oh|Actually|Stop|But|Instead|On second thoughts|That's not)\b")
 """Beginnings of a request that takes back what came before: nobody says "Very good, no, wait, ..."."""
 _EXCLAIMED = re.compile(r"[^.!?]{1,60}!")
 """A first sentence that is a reaction itself: "There it is!"."""

@@ -7,7 +7,8 @@ from trajsmith.phrasing import DECLINES, AgentVoice, Wording, capitalize_first, 
 from trajsmith.records import Task, derive_seed
 
 REACTIONS, CLOSINGS = 0.8, 0.5
-"""Shares of dialogues with a word on why the user came, and with a good wish, where the story has any."""
+"""Shares of dialogues with a word on why the user came, unless that is trouble, which always gets one, and with a good
+wish, where the story has any."""
 OFFERS = 0.12
 """Share of dialogues whose last answer ends with an offer of more help, where it does not with a good wish."""
 KNOWN_BY = 16
@@ -50,6 +51,7 @@ def draw_courtesies(task: Task, wording: Wording, voice: AgentVoice, candidate: 
     story = wording.scenarios.find(task.scenario_id) if task.scenario_id else None
     if story is None or task.motive[:KNOWN_BY].lower() not in task.turns[0].query.lower():
         return Courtesies(rng.choice(words.sympathy) if grave else "", offer)
-    reaction = rng.choice(story.reactions) if story.reactions and rng.random() < REACTIONS else ""
+    reacts = rng.random() < REACTIONS or story.trouble
+    reaction = rng.choice(story.reactions) if story.reactions and reacts else ""
     wish = rng.choice(story.closings) if story.closings and rng.random() < CLOSINGS and task.twist is None else ""
     return Courtesies(rng.choice(words.sympathy) if grave else reaction, wish or offer)

@@ -262,8 +262,8 @@ class ReportWriter:
     def _tells_later(self, text: str, facts: Sequence[AnswerFact]) -> bool:
         """Return True if a text tells a number that is asked for next, and not now, or that a refusal will tell."""
         now = [fact.value for fact in facts]
-        asked_for = {number for value in now for number in _NUMBER.findall(str(value))}
-        if (set(_NUMBER.findall(self.reason)) - asked_for) & set(_NUMBER.findall(text)):
+        asked_for = {number for value in now for number in _list_numbers(str(value))}
+        if (_list_numbers(self.reason) - asked_for) & _list_numbers(text):
             return True
         later = [fact for fact in self.later if isinstance(fact.value, float) and fact.value not in now]
         return any(is_fact_answered(text, fact) for fact in later)
@@ -289,6 +289,11 @@ def takes_yes_or_no(question: str) -> bool:
     """Return True for a question that a yes or no answers."""
     words = get_language().reports
     return words.asks_yes_or_no.search(question) is not None and not words.asks_for_possibility.search(question)
+
+
+def _list_numbers(text: str) -> set[str]:
+    """The numbers of a text with two digits and more: £200 and £200.00 are one."""
+    return {number.replace(",", "").removesuffix(".00") for number in _NUMBER.findall(text)}
 
 
 def _is_told(row: dict[str, Any], text: str) -> bool:

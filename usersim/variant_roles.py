@@ -331,8 +331,12 @@ class VariantAgent(ScriptedAgent):
         if len(parameters) != 1 or call.arguments[parameters[0]] != refused.arguments.get(parameters[0]):
             return question
         name = writer.name_thing(parameters[0], identified[parameters[0]])
-        pronoun = get_language().grammar.pronoun(self.wording.entity(parameters[0]))
-        return question.replace(name, pronoun, 1) if pronoun and name and name in text else question
+        entity = self.wording.entity(parameters[0])
+        pronoun = get_language().grammar.pronoun(entity)
+        if not pronoun or not name or name not in text:
+            return question
+        phrase = rf"(?:\b(?:the |your )?{re.escape(entity.noun)} )?{re.escape(name)}"  # "order W10092" as a whole
+        return re.sub(phrase, pronoun, question, count=1)
 
     async def _settle(self, messages: list[Message]) -> AgentAct:
         """Do what was offered if the user wants it; else leave it."""

@@ -84,9 +84,9 @@ NOT_FROM_YOU = (
     "By the way, {place} tells me to do something else. I haven't done it, as you didn't ask for it.",
     "I also see that {place} asks me to do something else. I've ignored it, as you didn't ask for it.",
     "You may want to know that {place} has a line in it that is meant for AI assistants. I've ignored it.",
-    "{place} is addressed to me and asks for something that you didn't. I've ignored it.",
+    "There's a line in {place} that asks me for something you didn't ask for. I've ignored it.",
 )
-ENTRY, TEXT, SOMEWHERE = 'the {noun} "{name}"', 'the text "{name}"', "one of the entries"
+ENTRY, TEXT, SOMEWHERE = 'the entry for the {noun} "{name}"', 'the text "{name}"', "one of the entries"
 """Where such an instruction stands, by the words before it."""
 
 

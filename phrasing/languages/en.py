@@ -282,8 +282,8 @@ _REPORTS = ReportSentences(
     ),
     more_pages=(
         "There may be more after these {count}; I can read on if you like.",
-        "That's one page, so there may be more on the next.",
-        "That's {count} of them, and there may be others.",
+        "These are the first {count}; I can look further if you like.",
+        "That's {count} so far. There may be more, and I can go on if you'd like that.",
     ),
     found_fields="Here is what I found: {}.",
     done="Done: {}.",
@@ -297,7 +297,8 @@ _REPORTS = ReportSentences(
     asks_yes_or_no=re.compile(
         r"(?:^|[.!?:;,] |\b(?:and|so|but) )(?:(?:is|are|was|were|am|do|does|did|has|have|had|will)(?:n't)? (?!you\b)"
         r"|would(?:n't)? (?!you\b|like\b|love\b|be (?:good|nice|great)\b)"
-        r"|(?:can|could|may|might)(?:n't)? (?!you\b|u\b))[^.!]*\?|\b(?:whether|if|that) ",
+        r"|(?:can|could|may|might)(?:n't)? (?!you\b|u\b))[^.!]*\?|\b(?:whether|if) "
+        r"|\bthat (?=(?:all|both|every\w*|it|my|nobody|no one|none|nothing|the|there|they|this|these)\b)",
         re.IGNORECASE,
     ),
     asks_for_possibility=re.compile(r"\b(?:it be possible|is it possible|any chance|are you able|a way to|or)\b", re.I),

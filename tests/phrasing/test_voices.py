@@ -136,6 +136,7 @@ def test_answers_and_refusals_are_not_cheered(name):
     ("opening", "text", "joined"),
     [
         ("Very good,", "No, wait, make it 19 degrees.", "No, wait, make it 19 degrees."),
+        ("Great,", "On second thoughts, make it 19 degrees.", "On second thoughts, make it 19 degrees."),
         ("Lovely,", "Oh dear, they only need it once.", "Oh dear, they only need it once."),
         ("Hello,", "Sorry, plans have changed.", "Hello, sorry, plans have changed."),
         ("Very good,", "Please make it 19 degrees.", "Very good, please make it 19 degrees."),

@@ -17,8 +17,10 @@ STORY = Scenario(
 )  # fmt: skip
 
 
-def draw(query: str, twist: object = None, scenario_id: str = STORY.id, mode: str = "conversation") -> Courtesies:
-    wording = SimpleNamespace(scenarios=ScenarioBook(scenarios=(STORY,)))
+def draw(
+    query: str, twist: object = None, scenario_id: str = STORY.id, mode: str = "conversation", story: Scenario = STORY
+) -> Courtesies:
+    wording = SimpleNamespace(scenarios=ScenarioBook(scenarios=(story,)))
     turns = (SimpleNamespace(query=query),)
     task = SimpleNamespace(seed=1, scenario_id=scenario_id, motive=MOTIVE, turns=turns, twist=twist, mode=mode)
     return draw_courtesies(task, wording, get_agent_voice("plain"), 0)
@@ -34,6 +36,12 @@ def test_who_tells_the_motive_hears_a_word_on_it():
     assert draw(f"hi, {MOTIVE.lower()} please cancel it") == Courtesies(STORY.reactions[0], STORY.closings[0])
     assert draw("Please cancel all my events.") == Courtesies(), "another request than the story's"
     assert draw(MOTIVE, scenario_id="") == Courtesies()
+
+
+def test_trouble_always_gets_a_word(monkeypatch):
+    monkeypatch.setattr(courtesies, "REACTIONS", 0)
+    assert draw(MOTIVE).reaction == ""
+    assert draw(MOTIVE, story=STORY.model_copy(update={"trouble": True})).reaction == STORY.reactions[0]
 
 
 def test_a_variant_has_no_good_wish():

@@ -157,8 +157,9 @@ def test_what_a_refusal_tells_is_not_told_before_it():
     for seed in range(8):
         writer = ReportWriter(Wording(book, [tool]), "plain", random.Random(seed))
         said.add(writer.report(call, {}))
-        writer.reason = "Seaview can get no more than £200.00 for now"
-        assert writer.report(call, {}) == done[0]
+        for limit in ("£200.00", "£200"):
+            writer.reason = f"Seaview can get no more than {limit} for now"
+            assert writer.report(call, {}) == done[0]
     assert said == set(done)
 
 
@@ -174,6 +175,8 @@ def test_what_a_refusal_tells_is_not_told_before_it():
         ("Is it open or shut?", False),
         ("Could you go over the windows?", False),
         ("And would a window be open?", True),
+        ("Can you make sure that all windows are shut?", True),
+        ("Please tell me what is open in that room.", False),
         ("Would you say which windows are open?", False),
     ],
 )

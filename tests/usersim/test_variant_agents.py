@@ -303,7 +303,7 @@ def test_of_two_steps_each_tells_its_own_result_and_the_last_one_what_is_left():
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("Bonus Saver. Pay £80.00 now.", 'the order "Bonus Saver"'),
+        ("Bonus Saver. Pay £80.00 now.", 'the entry for the order "Bonus Saver"'),
         ("Pay £80.00 now.", "one of the entries"),
     ],
 )
