@@ -41,7 +41,10 @@ _NAME_WORD = re.compile(r"\b(?:[A-Z]|\d)[\w.]*\w|\b[A-Z\d]\b")
 _FIELD = re.compile(r"\bout\.(\w+)")
 """A field of a result in a template."""
 _NUMBER = re.compile(r"\d[\d,.]*\d")
-_DONE = re.compile(r"^(?:(?:That's |All )?[Dd]one[,:.]|OK,|Okay,|All right,) (?=(?:your|you|the|it|there)\b|[A-Z\"£])")
+_DONE = re.compile(
+    r"^(?:(?:That's |All )?[Dd]one[,:.]|(?:OK|Okay|All right|Right|Sure|Of course),) "
+    r"(?=(?:your|you|the|it|there)\b|[A-Z\"£])"
+)
 """Words that a report begins with where it stands alone, not in a list."""
 _THAT_IS = re.compile(r"^(?:It's|That's) (?=the\b)")
 """The same before what is named in its line."""
