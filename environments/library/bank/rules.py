@@ -66,12 +66,16 @@ def check_payment(state: BankState, customer: Customer, payee: Payee, amount: fl
     left = compute_left_today(state, customer)
     if amount > left:
         limit = customer.daily_transfer_limit
+        if left == limit:
+            raise ToolError(f"no more than £{limit:,.2f} can be sent in a day; the rest has to wait")
         raise ToolError(f"only £{left:,.2f} of the daily transfer limit of £{limit:,.2f} is left today")
     if in_cooling_off(state, payee):
         open_amount = round(COOLING_OFF_LIMIT - paid_since(state, payee.added_at, customer.customer_id, payee), 2)
         if amount > open_amount:
+            free = "later today" if (payee.added_at + COOLING_OFF).date() == state.now.date() else "tomorrow"
             raise ToolError(
-                f"{payee.name} was added less than 24 hours ago and can get no more than £{open_amount:,.2f} for now"
+                f"{payee.name} was added less than 24 hours ago and can get no more than £{open_amount:,.2f} for now; "
+                f"the rest can follow {free}"
             )
 
 

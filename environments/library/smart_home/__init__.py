@@ -36,7 +36,6 @@ COLDEST, WARMEST, WARMEST_FOR_CHILDREN = 12.0, 24.0, 21.0
 LOW_BATTERY = 10
 CODES_PER_LOCK = 4
 CODE_DAYS = {"family": 365, "child": 365, "guest": 21, "helper": 21}
-MEMBERS = {"family": "one of the family", "child": "a child", "guest": "a guest", "helper": "a helper"}
 MINUTES_APART = 15
 
 
@@ -199,7 +198,7 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError(f"the {room.room_name} is already set to {target_temperature:g} degrees")
         highest = min(thermostat.target_temperature, thermostat.current_temperature)
         if target_temperature > highest and self._window_open(room_id):
-            raise ToolError(f"a window is open in the {room.room_name} and has to be closed first")
+            raise ToolError("a window is open there and has to be closed first")
         thermostat.target_temperature = target_temperature
         thermostat.mode = "on"
         return self.get_room_climate(room_id)
@@ -424,9 +423,8 @@ class SmartHome(Environment[SmartHomeState]):
             raise ToolError("the last day of a code must not lie in the past")
         days = CODE_DAYS.get(member.role, 365)
         if until_day > today + timedelta(days=days):
-            raise ToolError(
-                f"{name} is {MEMBERS.get(member.role, member.role)}, and such codes last {days} days at most"
-            )
+            kind = "guests and helpers" if member.role in ("guest", "helper") else "the family"
+            raise ToolError(f"codes for {kind} last {days} days at most")
 
     def _code_row(self, code: AccessCode) -> CodeRow:
         member = self.state.members[code.member_id]

@@ -102,7 +102,7 @@ def test_questions_about_a_licence_name_a_manager_only_where_the_record_does(man
     for text in texts:
         assert ("Ivo Xu" in text) == bool(manager.get("manager_name"))
         assert "your manager" not in text and "approval is asked" not in text
-        assert ("may have to be approved" in text) == (not manager)
+        assert ("needing approval" in text) == (not manager)
 
 
 def test_batches_of_cards_leave_out_what_is_blocked_for_good() -> None:

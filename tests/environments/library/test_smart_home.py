@@ -174,11 +174,11 @@ def test_temperatures_have_limits(house: SmartHome) -> None:
 
 def test_an_open_window_stops_heating_up_and_blinds(house: SmartHome) -> None:
     house.state.sensors["S1"].value = 1
-    refused(house, "set_temperature", "a window is open in the", room_id="R1", target_temperature=20)
+    refused(house, "set_temperature", "a window is open there", room_id="R1", target_temperature=20)
     refused(house, "set_level", "cannot move while the window is open", device_id="BLIND", level=50)
     assert passes(house, "set_temperature", room_id="R1", target_temperature=18)["target_temperature"] == 18
     house.state.thermostats["T1"].target_temperature = 22
-    refused(house, "set_temperature", "a window is open in the", room_id="R1", target_temperature=20)
+    refused(house, "set_temperature", "a window is open there", room_id="R1", target_temperature=20)
     assert passes(house, "set_temperature", room_id="R1", target_temperature=19)["target_temperature"] == 19
     house.state.scenes["SC2"].steps.append(SceneStep(device_id="RADIO", power="on", level=None))
     ran = passes(house, "run_scene", scene_id="SC2")
