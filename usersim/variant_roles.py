@@ -331,12 +331,9 @@ class VariantAgent(ScriptedAgent):
         if len(parameters) != 1 or call.arguments[parameters[0]] != refused.arguments.get(parameters[0]):
             return question
         name = writer.name_thing(parameters[0], identified[parameters[0]])
-        entity = self.wording.entity(parameters[0])
-        pronoun = get_language().grammar.pronoun(entity)
-        if not pronoun or not name or name not in text:
-            return question
+        pronoun = get_language().grammar.pronoun(entity := self.wording.entity(parameters[0]))
         phrase = rf"(?:\b(?:the |your )?{re.escape(entity.noun)} )?{re.escape(name)}"  # "order W10092" as a whole
-        return re.sub(phrase, pronoun, question, count=1)
+        return re.sub(phrase, pronoun, question, count=1) if pronoun and name and name in text else question
 
     async def _settle(self, messages: list[Message]) -> AgentAct:
         """Do what was offered if the user wants it; else leave it."""

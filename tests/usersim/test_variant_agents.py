@@ -145,6 +145,9 @@ def test_an_offer_names_a_thing_once():
     name = ConfirmationWriter(agent.wording, agent.rng, agent.voice).name_thing("order_id", identify("O1"))
     question = f"Shall I cancel {name}?"
     assert agent._point_back(question, f"I can't cancel {name} as late.", other) == "Shall I cancel it?"
+    assert agent._point_back(question.replace(name, f"the order {name}"), f"I can't cancel {name}.", other) == (
+        "Shall I cancel it?"
+    )
     assert agent._point_back(question, "That can't be done.", other) == question
     assert agent._point_back(question, f"I can't cancel {name}.", cancel("O2", reason="broken")) == question
 
