@@ -162,6 +162,7 @@ class CheckSession:
         self.explorer = Explorer(self.runner, self.data, self.sampler, self.plan.effort, self.plan.seed)
         self.explored = self.explorer.log
         await self.explorer.explore(self.starts)
+        await self.explorer.search_further([start for start in self._views if start not in self.starts])
         self.probes = await probe_all(self.explorer)
 
 

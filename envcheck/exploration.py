@@ -119,6 +119,15 @@ class Explorer:
                     await self._persist(start, tool, rng)
         return self.log
 
+    async def search_further(self, starts: list[StartState]) -> None:
+        """Play from further initial states for the sake of tools that have never succeeded, until one of their calls
+        does."""
+        for tool in self.tools:
+            for number, start in enumerate(starts):
+                if self._wins[tool.name]:
+                    break
+                await self._persist(start, tool, random.Random(derive_seed(self.seed, "further", tool.name, number)))
+
     async def _persist(self, start: StartState, tool: ToolSpec, rng: random.Random) -> None:
         """A play for the sake of one tool that hardly ever succeeds: other calls in between may make it possible."""
         await self.runner.reset_to(start)

@@ -204,10 +204,11 @@ class Reachable(Check):
             reason_counts = "; ".join(
                 f"{shorten_value(reason)} {count} times" for reason, count in reasons.most_common(3)
             )
+            starts = len({seen.start for seen in calls})
             yield Suspicion(
                 tool.name,
                 "",
-                f"{tool.name} never succeeded in {len(calls)} calls from {len(check_session.starts)} initial states",
+                f"{tool.name} never succeeded in {len(calls)} calls from {starts} initial states",
                 calls[0].case(),
                 CaseEvidence(seen=reason_counts, expected="at least one call that succeeds"),
                 "warning" if len(check_session.data.views) >= MANY_STATES else "note",

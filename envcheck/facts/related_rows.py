@@ -117,9 +117,16 @@ def _step(view: View, row: Row, key: Key, path: Path, target: str) -> Any:
 
 
 def _equal(first: Any, second: Any) -> bool:
+    """Return True for equal values, and for a code or a number inside another value.
+
+    A name inside a name ("Bread baking" in "Bread baking: chapter 2") is how somebody called it, and no rule.
+    """
     if first == second or str(first) == str(second):
         return True
-    return isinstance(first, str) and isinstance(second, str) and (second in first or first in second)
+    if not isinstance(first, str) or not isinstance(second, str):
+        return False
+    shorter, longer = sorted((first, second), key=len)
+    return shorter in longer and any(sign.isdigit() for sign in shorter)
 
 
 def _agree(first: list[list[Any]], second: list[list[Any]]) -> bool:

@@ -141,6 +141,20 @@ async def test_a_text_of_the_state_that_begins_with_error_is_a_result() -> None:
     assert finding.tool == "get_product" and "out of paper" in finding.seen
 
 
+async def test_a_tool_that_succeeds_in_one_initial_state_is_reachable() -> None:
+    """That state is none of those from which every tool is played."""
+
+    def list_prices(state: JsonObject) -> JsonObject:
+        return {key: product["price"] for key, product in state["products"].items()}
+
+    def succeeds_in_one_state(play: Play, order_id: str) -> JsonObject:
+        if list_prices(play.state) != list_prices(initial(5)):
+            raise Refuse("this is closed")
+        return cancel_order(play, order_id)
+
+    assert await found(Shop({"cancel_order": succeeds_in_one_state}), "reachable") == []
+
+
 def opens_a_file(play: Play, product_id: str) -> JsonObject:
     raise PermissionError("the sandbox does not allow open (shop.py:36)")
 

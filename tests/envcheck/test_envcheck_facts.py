@@ -122,6 +122,16 @@ def test_order_is_a_fact_only_if_it_is_not_by_chance() -> None:
     )  # it could not be otherwise
 
 
+@pytest.mark.parametrize(("code", "is_fact"), [("K{}7", True), ("Course {}", False)], ids=["code", "name"])
+def test_a_code_inside_another_value_is_a_fact_and_a_name_is_none(code: str, is_fact: bool) -> None:
+    codes = {f"C{number}": code.format(letter * 3) for number, letter in enumerate("abcdefgh")}
+    courses = {key: {"course_id": key, "course_code": value} for key, value in codes.items()}
+    links = [f"C{number % 8}" for number in range(24)]
+    things = table(course_id=links, thing_code=[f"{codes[link]}: part {number}" for number, link in enumerate(links)])
+    facts = {fact.text() for fact in mine_facts(data_of([{"things": things, "courses": courses}]))}
+    assert ("things: thing_code agrees with course_id -> course_code" in facts) is is_fact
+
+
 def test_products_and_counts() -> None:
     amounts, prices = [1 + n % 4 for n in range(12)], [float(2 + n % 5) for n in range(12)]
     things = table(
