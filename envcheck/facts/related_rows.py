@@ -46,7 +46,7 @@ class AgreeingPaths(Fact):
             row = change.after or {}
             ones = _step(after, row, change.key, self.first, self.targets[0])
             others = _step(after, row, change.key, self.second, self.targets[1])
-            if ones is None or others is None or _equal(ones, others):
+            if ones is None or others is None or _equal(ones, others) or _is_inside(ones, others):
                 continue
             where = format_row_name(self.relation, change.key)
             return BrokenFact(
@@ -123,10 +123,12 @@ def _equal(first: Any, second: Any) -> bool:
     """
     if first == second or str(first) == str(second):
         return True
-    if not isinstance(first, str) or not isinstance(second, str):
-        return False
-    shorter, longer = sorted((first, second), key=len)
-    return shorter in longer and any(sign.isdigit() for sign in shorter)
+    return _is_inside(first, second) and any(sign.isdigit() for sign in min(first, second, key=len))
+
+
+def _is_inside(first: Any, second: Any) -> bool:
+    """Return True if one of two texts holds the other: that breaks no rule that two values are equal."""
+    return isinstance(first, str) and isinstance(second, str) and (second in first or first in second)
 
 
 def _agree(first: list[list[Any]], second: list[list[Any]]) -> bool:
