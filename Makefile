@@ -27,7 +27,7 @@ docs: $(STAMPS)/docs  ## Build the documentation site into site/; broken links a
 test: lint docs .servers/.installed  ## Install the dev and docs extras and the MCP servers, run all checks and all tests but the long ones
 	$(PYTEST) --most-seconds 0.7
 
-test-all: lint docs .servers/.installed  ## The same with the long tests: what CI runs
+test-all: lint docs .servers/.installed $(addprefix .integrations/.,atif datasets in_toto)  ## The same with the long tests: what CI runs
 	$(PYTEST)
 
 test-full: lint docs .servers/.installed  ## The same with every kill, attack and combination
