@@ -147,7 +147,7 @@ class Motive(FrozenModel):
 def _count(value: JsonValue) -> float | None:
     if isinstance(value, list):
         return len(value)
-    return value if isinstance(value, (int, float)) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 class Scenario(FrozenModel):

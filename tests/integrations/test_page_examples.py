@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+from importlib.util import find_spec
 
 import pytest
 from other_side import ROOT
@@ -46,6 +47,8 @@ def test_the_example_runs_as_printed(run, tmp_path, checked, name):
     there = ROOT / ".integrations" / ENVIRONMENTS.get(name, "")
     if not there.is_dir():
         pytest.skip(f"{there.name} is not installed: run `make integrations`")
+    if name in ("Harbor", "TRL") and find_spec("trl") is None:
+        pytest.skip("trl is not installed: run `make train-extra`")
     shutil.copytree(run.path, tmp_path / "runs" / "quickstart")
     (tmp_path / ".integrations").symlink_to(ROOT / ".integrations")
     for needed in ("trajsmith", "python"):
