@@ -1,7 +1,8 @@
 """Compose services of tools from several servers: around each kind of record those that belong to it."""
 
+import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trajsmith.envgen.generate.blueprint import Blueprint
@@ -9,9 +10,9 @@ from trajsmith.envgen.generate.known_records import load_lexicon
 from trajsmith.envgen.generate.listed_tools import JOIN, list_words, name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import ToolMeaning, find_shared_words, interpret_service_tool
-from trajsmith.envgen.scale.services import Service, read_service
+from trajsmith.envgen.scale.services import Feature, Service, read_service
 from trajsmith.phrasing import pluralize
-from trajsmith.records import InputError, JsonObject
+from trajsmith.records import InputError, JsonObject, derive_seed
 
 MOST_KINDS = 6
 """Kinds of records of a composed service at most."""
@@ -23,6 +24,12 @@ LARGEST_SHARE = 0.75
 """Share of the tools that one server may give: more would be a part of it once more."""
 LEAST_TOOLS = 7
 """Tools of a composed service at least."""
+MOST_SHARED = 0.5
+"""Overlap of records and actions up to which a service of kinds that stand elsewhere, too, is another one."""
+JOINED_KINDS = 3, 5
+"""Kinds of records of such a service."""
+ROUNDS = 200
+"""Sets of kinds that are tried around each kind."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +53,86 @@ def compose_services(lists: Iterable[ToolList]) -> list[Service]:
         owners = [one for one in lexicon.records[kind].parents if one in tools]
         parts = [one for one in sorted(tools) if kind in lexicon.records[one].parents[:NEAR]]
         around = list(dict.fromkeys([kind, *owners[:3], *parts]))[:MOST_KINDS]
-        chosen = [tool for one in around for tool in _choose_tools(tools[one])]
-        shares = Counter(tool.server.server for tool in chosen)
-        if len(chosen) < LEAST_TOOLS or max(shares.values()) > LARGEST_SHARE * len(chosen):
-            continue
-        servers = dict.fromkeys(tool.server.server for tool in chosen)
-        licences = dict.fromkeys(tool.server.licence for tool in chosen if tool.server.licence)
-        noun = _find_noun(tools[kind])
-        named = {_name_tool(tool): tool for tool in reversed(chosen)}
-        raw = [{**tool.raw, "name": name} for name, tool in reversed(named.items())]
-        merged = ToolList(JOIN.join(servers), raw, "; ".join(licences))
-        try:
-            service = read_service(merged, f"{noun}_desk")
-            joined = find_joined_tools(service.blueprint)
-            if joined < {one.name for one in service.blueprint.operations}:
-                merged = ToolList(merged.server, [one for one in raw if one["name"] in joined], merged.licence)
-                service = read_service(merged, f"{noun}_desk")
-        except InputError:
-            continue  # its tools show no record, or write none
-        if len(merged.tools) >= LEAST_TOOLS:
-            services.append(_note_names(service, named))
+        service = _merge(around, tools, f"{_find_noun(tools[kind])}_desk")
+        if service is not None:
+            services.append(service)
     return services
+
+
+def recombine_services(lists: Iterable[ToolList], present: Sequence[Service], wanted: int) -> list[Service]:
+    """Return further services, each of kinds of records that are linked and stand together nowhere else.
+
+    No two of them, and none of them and one of those that there are, have more than `MOST_SHARED` of their records
+    and actions in common, so that few lists of tools give many services, and fewer the more they are alike.
+
+    Args:
+        lists: Tools of one server each.
+        present: The services that there are.
+        wanted: Services at most.
+    """
+    tools, services = _index_tools(lists), list[Service]()
+    covered = [one.features for one in present]
+    for kinds in _join_kinds(tools):
+        if len(services) >= wanted:
+            break
+        expected = frozenset((kind, one.means.action) for kind in kinds for one in _choose_tools(tools[kind]))
+        if any(measure_overlap(expected, one) > MOST_SHARED for one in covered):
+            continue
+        nouns = [_find_noun(tools[kind]) for kind in kinds if _is_usable(tools[kind])]
+        service = _merge(kinds, tools, "_".join([*nouns[:2], "desk"]))
+        if service is None or any(measure_overlap(service.features, one) > MOST_SHARED for one in covered):
+            continue
+        services.append(service)
+        covered.append(service.features)
+    return services
+
+
+def measure_overlap(one: frozenset[Feature], other: frozenset[Feature]) -> float:
+    """Return the share of records with actions that two services have in common (intersection over union)."""
+    return len(one & other) / len(one | other)
+
+
+def _join_kinds(tools: dict[str, list[_SourceTool]]) -> Iterator[tuple[str, ...]]:
+    """Yield sets of linked kinds of records around each kind in turn, the first one of each set."""
+    lexicon, near = load_lexicon(), defaultdict[str, set[str]](set)
+    for kind in tools:
+        for owner in lexicon.records[kind].parents[:NEAR]:
+            if owner in tools:
+                near[kind].add(owner)
+                near[owner].add(kind)
+    centres = [kind for kind in sorted(tools) if _is_usable(tools[kind])]
+    rng = random.Random(derive_seed(0, "joined kinds", *sorted(tools)))
+    seen = set[frozenset[str]]()
+    for _ in range(ROUNDS):
+        for centre in centres:
+            kinds, size = [centre], rng.randint(*JOINED_KINDS)
+            while len(kinds) < size and (around := sorted({one for kind in kinds for one in near[kind]} - {*kinds})):
+                kinds.append(rng.choice(around))
+            if len(kinds) > 1 and frozenset(kinds) not in seen:
+                seen.add(frozenset(kinds))
+                yield tuple(kinds)
+
+
+def _merge(kinds: Sequence[str], tools: dict[str, list[_SourceTool]], name: str) -> Service | None:
+    """Return the service of some kinds of records, or None if one server gives nearly all of it, or it is too small."""
+    chosen = [tool for kind in kinds for tool in _choose_tools(tools[kind])]
+    shares = Counter(tool.server.server for tool in chosen)
+    if len(chosen) < LEAST_TOOLS or max(shares.values()) > LARGEST_SHARE * len(chosen):
+        return None
+    servers = dict.fromkeys(tool.server.server for tool in chosen)
+    licences = dict.fromkeys(tool.server.licence for tool in chosen if tool.server.licence)
+    named = {_name_tool(tool): tool for tool in reversed(chosen)}
+    raw = [{**tool.raw, "name": name} for name, tool in reversed(named.items())]
+    merged = ToolList(JOIN.join(servers), raw, "; ".join(licences))
+    try:
+        service = read_service(merged, name)
+        joined = find_joined_tools(service.blueprint)
+        if joined < {one.name for one in service.blueprint.operations}:
+            merged = ToolList(merged.server, [one for one in raw if one["name"] in joined], merged.licence)
+            service = read_service(merged, name)
+    except InputError:
+        return None  # its tools show no record, or write none
+    return _note_names(service, named) if len(merged.tools) >= LEAST_TOOLS else None
 
 
 def find_joined_tools(blueprint: Blueprint) -> set[str]:

@@ -9,7 +9,7 @@ from trajsmith.envgen.generate.blueprint import READS, Blueprint
 from trajsmith.envgen.generate.from_known_records import BEYOND
 from trajsmith.envgen.generate.listed_tools import JOIN, name_service
 from trajsmith.envgen.generate.tool_lists import ToolList
-from trajsmith.envgen.scale.composition import compose_services
+from trajsmith.envgen.scale.composition import compose_services, measure_overlap, recombine_services
 from trajsmith.envgen.scale.documents import DocumentSources, SourceRejection
 from trajsmith.envgen.scale.outside_world import find_outside_need
 from trajsmith.envgen.scale.services import Feature, Service, read_service
@@ -34,14 +34,20 @@ class Selection:
 
 
 def select_services(
-    lists: Iterable[ToolList], avoid: Iterable[str] = (), documents: DocumentSources | None = None
+    lists: Iterable[ToolList],
+    avoid: Iterable[str] = (),
+    documents: DocumentSources | None = None,
+    wanted: int = 0,
 ) -> Selection:
     """Return the services of many servers, those that add most to the coverage first.
+
+    If they are fewer than wanted, services of kinds of records that stand together nowhere else come after them.
 
     Args:
         lists: Tools of one server each.
         avoid: Kinds of records that no service may be about, for example those of an evaluation.
         documents: Services of OpenAPI documents and tables, and SQL schemas.
+        wanted: Services that are needed; a tenth more are looked for, since not all are accepted.
     """
     documents = documents or DocumentSources()
     selection, small, whole = Selection(rejected=list(documents.rejected)), list[ToolList](), list(documents.services)
@@ -64,6 +70,11 @@ def select_services(
             _reject(selection, tool_list.server, "too small, and none of its tools was merged with others")
     whole = [one for one in whole if _is_wanted(one, unwanted, selection)]
     selection.services = _order_by_coverage(_drop_alike(whole, selection))
+    missing = wanted + wanted // 10 - len(selection.services)
+    if missing > 0:
+        further = recombine_services(usable, selection.services, missing)
+        further = [one for one in further if _is_wanted(one, unwanted, selection)]
+        selection.services = _name_apart([*selection.services, *_order_by_coverage(further)])
     return selection
 
 
@@ -131,23 +142,26 @@ def _is_large(blueprint: Blueprint) -> bool:
 
 def _drop_alike(services: Sequence[Service], selection: Selection) -> list[Service]:
     """Return services of which no two have nearly the same records and actions; the larger one stays."""
-    distinct, names = list[Service](), set[str]()
+    distinct = list[Service]()
     for service in sorted(services, key=lambda one: (-len(one.features), one.blueprint.source.name)):
-        twin = next((one for one in distinct if _overlap(one.features, service.features) >= SAME), None)
-        if twin is not None:
+        twin = next((one for one in distinct if measure_overlap(one.features, service.features) >= SAME), None)
+        if twin is None:
+            distinct.append(service)
+        else:
             _reject(selection, service.blueprint.source.name, "nearly the same as another", twin.blueprint.name)
-            continue
+    return _name_apart(distinct)
+
+
+def _name_apart(services: Iterable[Service]) -> list[Service]:
+    """Return services of which no two have one name: a later one gets a number."""
+    apart = dict[str, Service]()
+    for service in services:
         name, number = service.blueprint.name, 1
-        while name in names:
+        while name in apart:
             number += 1
             name = f"{service.blueprint.name}_{number}"
-        names.add(name)
-        distinct.append(service if number == 1 else _rename(service, name))
-    return distinct
-
-
-def _overlap(one: frozenset[Feature], other: frozenset[Feature]) -> float:
-    return len(one & other) / len(one | other)
+        apart[name] = service if number == 1 else _rename(service, name)
+    return list(apart.values())
 
 
 def _order_by_coverage(services: Sequence[Service]) -> list[Service]:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,7 @@ from trajsmith.cli.app import app
 from trajsmith.envgen.generate import GenerationResult
 from trajsmith.envgen.generate.tool_lists import ToolList, read_tool_lists
 from trajsmith.envgen.scale import MassPlan, generate_environments, runner, select_services
+from trajsmith.envgen.scale.composition import MOST_SHARED, measure_overlap
 from trajsmith.records import InputError, RunError
 
 
@@ -77,6 +79,43 @@ def test_kinds_of_records_can_be_avoided():
     selection = select_services([BOARD, ToolList("x/desk", crud("ticket"))], avoid=["ticket"])
     assert [one.blueprint.name for one in selection.services] == ["board"]
     assert selection.count_reasons()["about records that are to be avoided"] == 1
+
+
+LINKED = [
+    ToolList(f"x/{first}s", crud(first, second))
+    for first, second in [
+        ("team", "project"), ("task", "label"), ("issue", "milestone"), ("document", "folder"), ("channel", "message"),
+        ("repository", "branch"), ("deployment", "application"), ("dashboard", "dataset"),
+    ]
+]  # fmt: skip
+
+
+def test_linked_kinds_stand_together_in_more_ways_where_lists_give_too_few():
+    natural = select_services(LINKED).services
+    services = select_services(LINKED, wanted=4 * len(natural)).services
+    further = services[len(natural) :]
+    assert [one.blueprint for one in services[: len(natural)]] == [one.blueprint for one in natural]
+    assert len(further) > len(natural)
+    assert len({one.blueprint.name for one in services}) == len(services)
+    for number, one in enumerate(further, len(natural)):
+        tables = {entity.table for entity in one.blueprint.entities}
+        linked = {column.references for entity in one.blueprint.entities for column in entity.columns} & tables
+        assert linked and len(tables) > 1
+        assert all(measure_overlap(one.features, other.features) <= MOST_SHARED for other in services[:number])
+    assert select_services(LINKED, wanted=4 * len(natural)).services == services
+
+
+@pytest.mark.parametrize("wanted", [0, 5])
+def test_no_service_is_added_to_those_that_are_enough(wanted):
+    natural = select_services(LINKED).services
+    assert len(natural) > 5 + 5 // 10
+    assert select_services(LINKED, wanted=wanted).services == natural
+
+
+def test_avoided_kinds_of_records_stay_out_of_what_is_added():
+    for one in select_services(LINKED, avoid=["project"], wanted=60).services:
+        kinds = Counter(kind for kind, _ in one.features)
+        assert kinds.most_common(1)[0][0] != "project"
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ def _generate_many(
     openapi, mcp, tables = sources
     lists = [one for file in mcp for one in read_tool_lists(Path(file))]
     documents = read_documents(openapi, tables)
-    selection = select_services(lists, avoid, documents)
+    selection = select_services(lists, avoid, documents, count)
     read = len(lists) + len(documents.services) + len(documents.schemas)
     out.print(f"{read} servers and documents: {len(selection.services)} services", markup=False)
     for reason, number in selection.count_reasons().items():
