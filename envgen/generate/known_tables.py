@@ -93,7 +93,9 @@ class RecordReader:
             owners: Nouns of what the records belong to, and whether each of them does.
             start: Number that the keys begin after.
         """
-        owners = list({name_key(noun): (noun, must) for noun, must in reversed(owners)}.values())[::-1]
+        key = name_key(self._noun)
+        named = {name_key(noun): (noun, must) for noun, must in reversed(owners)}
+        owners = [owner for column, owner in reversed(named.items()) if column != key]
         kinds = [self._known[noun] for noun, _ in owners]
         repeated = [one for one in self._kind.columns if one.required and is_told_by_owner(one, kinds)]
         needed = {one.label.pool for one in kinds} & {one.pool for one in repeated}
@@ -108,7 +110,6 @@ class RecordReader:
         binned = find_bin(verbs, actions, self._kind.moves, self._kind.status, self._service.rng(self._noun, "bin"))
         if binned:
             columns.append(build_bin_column(binned))
-        key = name_key(self._noun)
         style, whole = choose_key_style(self._service.name), has_whole_keys(self._service.name)
         short = self._service.take_prefix(self._noun)
         prefixes = {"digits": f"{short}-", "hex": f"{short.lower()}-", "letters": ""}

@@ -478,3 +478,11 @@ def test_the_generated_tests_pass(raw, tmp_path):
     load(blueprint, tmp_path)
     (tmp_path / "test_it.py").write_text(render_test_code(blueprint, f"{blueprint.name}.py"))
     assert is_passing(run_tests(tmp_path, "test_it.py"))
+
+
+def test_a_page_of_a_document_has_one_column_of_each_name():
+    blueprint = read(crud("document", "page", "block"), "acme/wiki")
+    for entity in blueprint.entities:
+        assert len({*entity.names}) == len(entity.names)
+        assert not entity.column(entity.key).references
+    render_environment_code(blueprint)
