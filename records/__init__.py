@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         environment_boundary,
     )
     from trajsmith.records.extras import install_command
-    from trajsmith.records.garbage_collection import raise_gc_threshold, reduce_gc_frequency
+    from trajsmith.records.garbage_collection import raise_gc_threshold, reduce_gc_frequency, skip_last_collection
     from trajsmith.records.grounded import (
         Composite,
         Constant,
@@ -178,7 +178,7 @@ _NAMES = {
         "ToolError TrajsmithError environment_boundary"
     ),
     "extras": "install_command",
-    "garbage_collection": "raise_gc_threshold reduce_gc_frequency",
+    "garbage_collection": "raise_gc_threshold reduce_gc_frequency skip_last_collection",
     "grounded": (
         "Composite Constant FromDefault FromOutput FromUser GoldCall GroundedChain Provenance Selector UserFact"
     ),
@@ -376,6 +376,7 @@ __all__ = [
     "render_tools",
     "restore_records",
     "shorten_name",
+    "skip_last_collection",
     "storage_boundary",
     "suggest_names",
     "template_environment",

@@ -40,7 +40,14 @@ from trajsmith.cli import export as cli_export
 from trajsmith.cli.console import note_unfinished, out, print_line, run_async
 from trajsmith.cli.finished_run import show_run
 from trajsmith.cli.options import ConfigFile, DryRun, RunOption, RunPath, Set
-from trajsmith.records import InputError, RunError, TrajsmithError, format_error_line, reduce_gc_frequency
+from trajsmith.records import (
+    InputError,
+    RunError,
+    TrajsmithError,
+    format_error_line,
+    reduce_gc_frequency,
+    skip_last_collection,
+)
 
 if TYPE_CHECKING:
     from trajsmith.pipeline.progress import RunProgress
@@ -410,6 +417,8 @@ def main() -> None:
             raise
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         _fail(f"error: {where}{error.strerror}", 2 if error.errno in WRONG_PATH else 1)
+    finally:
+        skip_last_collection()
 
 
 def _fail(message: str, code: int) -> None:

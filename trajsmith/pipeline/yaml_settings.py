@@ -28,7 +28,8 @@ TIMESTAMP = "tag:yaml.org,2002:timestamp"
 LONGEST_SHOWN = 200
 """Characters of an override that errors repeat."""
 FLOAT = "tag:yaml.org,2002:float"
-_SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has libyaml
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # not every build of PyYAML has libyaml
+_SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Loader(yaml.SafeLoader):
@@ -52,6 +53,12 @@ for _yaml in (_Loader, _Dumper):
     _yaml.add_implicit_resolver(FLOAT, re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789"))
 
 
+class _FastLoader(_SafeLoader):  # type: ignore[misc]
+    """The same by libyaml, whose errors say less."""
+
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+
+
 @dataclass(frozen=True)
 class _Source:
     """Parsed text with its node tree, which knows the lines."""
@@ -63,7 +70,10 @@ class _Source:
     @classmethod
     def parse(cls, name: str, text: str) -> "_Source":
         try:
-            root, data = compose_yaml(text, _Loader)
+            try:
+                root, data = compose_yaml(text, _FastLoader)
+            except yaml.YAMLError:
+                root, data = compose_yaml(text, _Loader)
         except yaml.MarkedYAMLError as error:
             where = f"{name}:{error.problem_mark.line + 1}" if error.problem_mark else name
             raise InputError(f"{where}: not valid YAML: {to_one_line(error.problem or error.context)}") from error
