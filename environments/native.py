@@ -42,6 +42,7 @@ from trajsmith.records import (
     ToolAnnotations,
     ToolError,
     ToolSpec,
+    UserCache,
     canonical_json,
     check_confirmation_rule,
     content_hash,
@@ -55,6 +56,7 @@ Effect = Literal["read", "write"]
 Entity = TypeVar("Entity")
 Method = TypeVar("Method", bound=Callable[..., Any])
 _MARK = "__trajsmith_tool__"
+_SPECS = UserCache("specs")
 TABLES_SERIALIZER = "_write_tables"
 
 
@@ -306,10 +308,15 @@ def _key(cls: Any) -> Any:
 
 @functools.cache
 def _describe(cls: Any) -> EnvironmentSpec:
-    source = (
-        f"{'library' if cls.__module__.startswith('trajsmith.environments.library.') else 'python'}:{cls.__module__}"
-    )
-    return build_class_spec(cls, source, _source_hash(cls))
+    if not cls.__module__.startswith("trajsmith.environments.library."):
+        return build_class_spec(cls, f"python:{cls.__module__}", _source_hash(cls))
+    key = f"{cls.__module__}.{cls.__qualname__}"
+    stored = _SPECS.get(key)
+    if stored is not None:
+        return EnvironmentSpec.model_validate_json(stored)
+    spec = build_class_spec(cls, f"library:{cls.__module__}", _source_hash(cls))
+    _SPECS.put(key, spec.model_dump_json().encode())
+    return spec
 
 
 def build_class_spec(cls: type[Environment[Any]], source: str, code: str) -> EnvironmentSpec:

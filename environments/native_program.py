@@ -120,7 +120,6 @@ class NativeProgram:
         self.sizes = sizes or {}
         self.file_states = file_states or {}
         self.shape: StateLayout = get_state_layout(self.cls.state_type())
-        self._tools = native_tools(self.cls)
         self._initial: RecentStates[InitialState] = RecentStates()
 
     def states(self, seed: int) -> list[JsonObject]:
@@ -161,7 +160,7 @@ class NativeProgram:
             EnvironmentFault: This is no state of the class.
         """
         try:
-            return NativeEpisode(self.cls, self.spec.name, self._tools, self._live(state, changes))
+            return NativeEpisode(self.cls, self.spec.name, native_tools(self.cls), self._live(state, changes))
         except StateError as error:
             raise EnvironmentFault("state", self.spec.name, str(error)) from error
 

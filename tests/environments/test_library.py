@@ -17,6 +17,7 @@ import pytest
 import replay_elsewhere
 from pydantic import BaseModel
 
+from trajsmith.environments import native
 from trajsmith.environments.library import ENVIRONMENTS, SIZES, get_phrases_path
 from trajsmith.environments.native import Environment, native_tools
 from trajsmith.environments.native_program import NativeSession
@@ -32,6 +33,7 @@ from trajsmith.records import (
     InputError,
     JsonObject,
     RecordDropped,
+    UserCache,
     compute_state_digest,
     content_hash,
 )
@@ -480,3 +482,15 @@ def test_states_versions_and_chains_are_the_same_in_another_process(name: str, e
     assert elsewhere[name]["seeded"] == cls.seed_state("small", 3).model_dump(mode="json")
     assert elsewhere[name]["version"] == cls.describe().version
     assert elsewhere[name]["sampled"] == orjson.loads(orjson.dumps(replay_elsewhere.sampled(name)))
+
+
+@each
+def test_a_stored_spec_is_the_one_that_was_built(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAJSMITH_CACHE", str(tmp_path))
+    monkeypatch.setattr(native, "_SPECS", UserCache("specs"))
+    cls = ENVIRONMENTS.get(name)
+    built = native._describe.__wrapped__(cls)
+    monkeypatch.setattr(native, "build_class_spec", None)
+    stored = native._describe.__wrapped__(cls)
+    assert stored == built == cls.describe()
+    assert stored.model_dump_json() == built.model_dump_json()
