@@ -60,7 +60,7 @@ def compose_services(lists: Iterable[ToolList]) -> list[Service]:
 
 
 def recombine_services(lists: Iterable[ToolList], present: Sequence[Service], wanted: int) -> list[Service]:
-    """Return further services, each of kinds of records that are linked and stand together nowhere else.
+    """Return further services of linked kinds of records, in other company than in those that there are.
 
     No two of them, and none of them and one of those that there are, have more than `MOST_SHARED` of their records
     and actions in common, so that few lists of tools give many services, and fewer the more they are alike.
