@@ -41,7 +41,8 @@ def select_services(
 ) -> Selection:
     """Return the services of many servers, those that add most to the coverage first.
 
-    If they are fewer than wanted, further ones of the same tools come after them: linked kinds of records in other company.
+    If they are fewer than wanted, further ones of the same tools come after them: linked kinds of records in other
+    company.
 
     Args:
         lists: Tools of one server each.
