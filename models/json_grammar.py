@@ -193,19 +193,20 @@ class GrammarProcessor:
         import numpy as np
         import torch
 
+        allowed = np.ones(scores.shape, dtype=bool)
+        drawn = input_ids[:, -1].tolist()
         for row, matcher in enumerate(self._matchers):
             if matcher is None:
                 continue
             if self._begun and not matcher.is_stopped():
-                matcher.consume_token(int(input_ids[row, -1]))
+                matcher.consume_token(drawn[row])
+            allowed[row] = False
             if matcher.is_stopped():
-                end_score = scores[row, self._end].clone()
-                scores[row] = float("-inf")
-                scores[row, self._end] = end_score
+                allowed[row, self._end] = True
                 continue
             bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
-            allowed = torch.from_numpy(bits[: scores.shape[1]].astype(bool)).to(scores.device)
-            scores[row, : allowed.shape[0]].masked_fill_(~allowed, float("-inf"))
-            scores[row, allowed.shape[0] :] = float("-inf")
+            known = bits[: scores.shape[1]]
+            allowed[row, : len(known)] = known
+        scores.masked_fill_(~torch.from_numpy(allowed).to(scores.device), float("-inf"))
         self._begun = True
         return scores

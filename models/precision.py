@@ -7,6 +7,8 @@ from typing import Any
 BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 """Processor flags that name instructions for bfloat16: x86 (two) and Arm."""
 CPU_INFO = Path("/proc/cpuinfo")
+TRAINED_BYTES = 16
+"""Memory of one trained parameter in float32: its value, its gradient and two moments of Adam."""
 
 
 @cache
@@ -53,15 +55,41 @@ def choose_inference_dtype(model: str) -> Any:
     return torch.float32 if slow else getattr(torch, name)
 
 
-def choose_training_dtype(model: str) -> Any:
+def choose_training_dtype(model: str, adapters: bool = False) -> Any:
     """Return torch's type of weights that are trained.
 
-    On a CPU that is float32, whatever the checkpoint is stored in: steps of an optimiser are smaller than the last
-    digit of bfloat16. On a GPU it is the stored one, as its memory was planned for; LoRA adapters are float32 there.
+    That is float32, whatever the checkpoint is stored in: steps of an optimiser are smaller than the last digit of
+    bfloat16. On a GPU it is the stored one where weights, gradients and both moments of Adam in float32 would take
+    more than half of its memory, and for adapters, which are float32 themselves.
+
+    Args:
+        model: Folder or name.
+        adapters: Only adapters are trained, and the weights stay as they are.
     """
     import torch
 
-    return getattr(torch, read_stored_dtype(model)) if torch.cuda.is_available() else torch.float32
+    if not torch.cuda.is_available():
+        return torch.float32
+    room = torch.cuda.get_device_properties(0).total_memory / 2
+    fits = not adapters and TRAINED_BYTES * count_parameters(model) <= room
+    return torch.float32 if fits else getattr(torch, read_stored_dtype(model))
+
+
+def count_parameters(model: str) -> int:
+    """Return the number of parameters of a checkpoint, from its configuration alone."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with torch.device("meta"):
+        return int(AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model)).num_parameters())
+
+
+def place_on_accelerator(model: Any) -> Any:
+    """Return a model on the GPU of this machine; where there is none, as it is."""
+    import torch
+
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    return model if accelerator is None else model.to(accelerator)
 
 
 def wants_bf16_autocast(model: str) -> bool:

@@ -23,7 +23,7 @@ from trajsmith.models.json_grammar import (
     has_grammars,
 )
 from trajsmith.models.model import ChatReply, ChatRequest, MalformedCall, Usage
-from trajsmith.models.precision import choose_inference_dtype
+from trajsmith.models.precision import choose_inference_dtype, place_on_accelerator
 from trajsmith.models.serialization import JSON_WORDS
 from trajsmith.models.settings import PROVIDERS, ModelSettings
 from trajsmith.models.token_generation import PREFIX_BYTES, TokenGenerator
@@ -86,7 +86,7 @@ class TransformersModel:
 
     Args:
         name: Name in results and provenance.
-        model: A causal language model.
+        model: A causal language model; it moves to the GPU if there is one.
         tokenizer: Its tokenizer with a response template, padding on the left.
         max_new_tokens: Limit of one message, unless the request has one.
         temperature: Of requests that have none; 0 takes the likeliest token every time.
@@ -111,7 +111,7 @@ class TransformersModel:
         constrained: bool = False,
     ) -> None:
         self.name = name
-        self.model = model.eval()
+        self.model = place_on_accelerator(model).eval()
         self.tokenizer = tokenizer
         self.max_new_tokens = max_new_tokens
         self.temperature = temperature

@@ -111,7 +111,7 @@ def build_trainer(
     style = config.tools or read_checkpoint_info(config.model).tools
     episodes = EpisodeSource(tasks, grounds, background, play, config.strict_format, users, style, (config.reward,))
     return GRPOTrainer(
-        model=open_training_model(config.model),
+        model=open_training_model(config.model, adapters=config.lora is not None),
         args=arguments,
         train_dataset=episodes.build_prompt_dataset(),
         processing_class=tokenizer,

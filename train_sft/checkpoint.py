@@ -33,13 +33,13 @@ def open_training_tokenizer(model: str) -> Any:
     return set_templates(open_tokenizer(model), model)
 
 
-def open_training_model(model: str) -> Any:
-    """Open the weights of a model in the type in which they are trained.
+def open_training_model(model: str, adapters: bool = False) -> Any:
+    """Open the weights of a model in the type in which they, or adapters on them, are trained.
 
     Raises:
         InputError: There are none, or a save was interrupted.
     """
-    return open_model(model, choose_training_dtype(model))
+    return open_model(model, choose_training_dtype(model, adapters))
 
 
 def read_dtype(model: str) -> Any:

@@ -157,7 +157,7 @@ def train(config: DpoConfig, resume: bool = False) -> PreferencePlan:
     tokenizer, plan = prepare_preference(config)
     from trl import DPOTrainer
 
-    model = open_training_model(config.model)
+    model = open_training_model(config.model, adapters=config.lora is not None)
     data = build_datasets(plan.rows, plan.validation)
     data |= {"model": model, "args": arguments, "processing_class": tokenizer}
     run_training(DPOTrainer, data, config, checkpoint, lambda steps: build_checkpoint_info(config, plan, steps))

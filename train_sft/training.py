@@ -306,7 +306,7 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     arguments.assistant_only_loss = arguments.assistant_only_loss and not plan.labels
     from trl import SFTTrainer
 
-    model = create_model(tokenizer, config.scratch) if config.scratch else open_training_model(config.model)
+    model = open_starting_model(config, tokenizer)
     if config.freeze != FreezeSettings():
         freeze_parameters(model, config.freeze)
     if config.share_prefix:
@@ -319,6 +319,17 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     data |= {"model": model, "args": arguments, "processing_class": tokenizer}
     run_training(SFTTrainer, data, config, checkpoint, lambda steps: build_checkpoint_info(config, plan, steps))
     return plan
+
+
+def open_starting_model(config: SftConfig, tokenizer: Any) -> Any:
+    """Open the model that a training starts from, or make one.
+
+    Raises:
+        InputError: There is none, or a save was interrupted.
+    """
+    if config.scratch:
+        return create_model(tokenizer, config.scratch)
+    return open_training_model(config.model, adapters=config.lora is not None)
 
 
 def build_datasets(rows: list[JsonObject], validation: list[JsonObject]) -> dict[str, Any]:

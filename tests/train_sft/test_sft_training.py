@@ -306,6 +306,40 @@ def test_a_model_is_played_in_the_format_that_it_is_stored_in_where_that_is_fast
     assert build_cpu_defaults(str(model))["bf16"] is (played == "bfloat16")
 
 
+@pytest.mark.parametrize(
+    ("memory", "adapters", "type_name"),
+    [(80e9, False, "float32"), (1e6, False, "bfloat16"), (80e9, True, "bfloat16")],
+    ids=["room for float32", "no room for it", "adapters only"],
+)
+def test_on_a_gpu_weights_are_trained_in_float32_where_it_fits(
+    trained, tmp_path, monkeypatch, memory, adapters, type_name
+):
+    import json
+    from types import SimpleNamespace
+
+    import torch
+
+    from trajsmith.models import precision
+
+    model = tmp_path / "model"
+    shutil.copytree(trained, model, ignore=shutil.ignore_patterns("checkpoints"))
+    settings = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(settings | {"dtype": "bfloat16"}))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=memory))
+    assert str(precision.choose_training_dtype(str(model), adapters)) == f"torch.{type_name}"
+
+
+def test_a_model_is_played_on_the_accelerator_of_the_machine(trained, monkeypatch):
+    import torch
+
+    from trajsmith.models.transformers_engine import TransformersModel, open_model, open_tokenizer
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: torch.device("meta"))
+    played = TransformersModel("m", open_model(str(trained)), open_tokenizer(str(trained)), max_new_tokens=8)
+    assert played.model.device.type == "meta"
+
+
 def test_a_model_stored_in_bfloat16_is_trained_in_float32_and_stored_as_it_was(trained, folder, tmp_path):
     import torch
     from safetensors.torch import load_file
