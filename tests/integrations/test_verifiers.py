@@ -13,7 +13,7 @@ pytestmark = pytest.mark.servers
 def run_there(site, command, folder):
     env = os.environ | {"PYTHONPATH": f"{site}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, env=env, cwd=folder, timeout=3000, check=False
+        list(map(str, command)), capture_output=True, text=True, env=env, cwd=folder, timeout=5400, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
@@ -40,7 +40,7 @@ def test_rewards_are_the_verdicts(verifiers_site, transcripts, tmp_path, checked
     checked("verifiers", version, "Task.score", same, count)
 
 
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(5400)
 def test_rollouts_of_the_harness_get_the_verdicts(verifiers_site, transcripts, tmp_path, checked, full):
     kinds = {transcript["kind"]: transcript for transcript in transcripts}
     chosen = transcripts if full else [kinds["right"], kinds["wrong state"]]
