@@ -53,6 +53,13 @@ def cluster() -> Iterator[Any]:
     nodes.shutdown()
 
 
+@pytest.fixture(autouse=True)
+def disconnect() -> Iterator[None]:
+    """Leave the cluster also after a test that failed: the next ones need a driver of their own."""
+    yield
+    ray.shutdown()
+
+
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     path = tmp_path_factory.mktemp("ray") / "local"
@@ -141,7 +148,7 @@ async def test_workers_beyond_the_room_get_no_input(
     monkeypatch.setattr(ray_workers, "CLOSE_SECONDS", 0.5)
     workers = RayWorkers(tmp_path, RaySettings(address=cluster.address), 3, 1, 1)
     items = [RawRecord(Chain, b"{}\n", f"chains.jsonl:{number}", f"chain_{number}") for number in range(6)]
-    outcomes = await asyncio.wait_for(asyncio.gather(*(workers.attempt("ground", item) for item in items)), 60)
+    outcomes = await asyncio.wait_for(asyncio.gather(*(workers.attempt("ground", item) for item in items)), 300)
     assert [outcome.kind for outcome in outcomes] == ["run_error"] * 6, "each says that there is no run"
     assert 1 <= sum(answer.done() for answer in workers._answers) <= 2
     await workers.close()
