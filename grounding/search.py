@@ -272,6 +272,9 @@ class GroundingSearch:
             return
         bound = [name for name in (*step.arguments, *step.same_as) if name in plan.optional] if step is not None else []
         fitting = [slots for slots in map(list_slots, texts) if slots.issuperset(bound)]
+        if step is None:  # one plain sentence or ten, a list is asked for with a filter as often as without
+            optional = {get_argument_name(path) for path in plan.optional}
+            fitting = sorted({frozenset(slots & optional) for slots in fitting}, key=sorted)
         slots = self.rng.choice(fitting) if fitting else set()
         plan.leave_out([path for path in plan.optional if get_argument_name(path) not in slots])
         always = set.intersection(*map(set, fitting)) if step is not None and fitting else set()

@@ -326,6 +326,9 @@ class TopologySampler:
                 draft.leave(tool)
                 draft.pending -= 1
                 return False
+        for slot in self.network.wants[tool]:
+            if rng.random() < self.settings.extra_prior:
+                self._supply(rng, draft, slot, depth)
         draft.pending -= 1
         draft.chain.append(tool)
         return True

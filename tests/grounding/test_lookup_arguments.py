@@ -1,12 +1,14 @@
 """Look-ups of a scenario take nothing from the user that they do not require; goals, what their words name."""
 
+from collections import Counter
+
 import pytest
 
 from trajsmith.environments import NativeSession
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import Scenario, ScenarioBook, load_phrasebook
-from trajsmith.records import FromOutput, GroundedChain, RecordDropped, content_hash
+from trajsmith.records import Chain, FromOutput, GroundedChain, RecordDropped, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
 
@@ -99,3 +101,29 @@ async def test_what_all_sentences_of_a_story_say_is_always_given() -> None:
     counted = await ground("retail", {"tool": "place_order", "ask": ["order {sku}, {quantity} of them"]}, optional=0.0)
     calls = [call for grounded in counted for call in grounded.calls if call.tool == "place_order"]
     assert len(calls) > 5 and all("quantity" in call.arguments for call in calls)
+
+
+async def test_a_list_has_a_filter_in_half_of_the_requests_however_few_sentences_name_it() -> None:
+    """One sentence of nine does here; drawn by sentences, 8 of 9 lists would show everything."""
+    cls = ENVIRONMENTS.get("calendar")
+    spec, state = cls.describe(), cls.seed_state("small", 1).model_dump(mode="json")
+    phrases = load_phrasebook(get_phrases_path(cls))
+    plain = [f"see my tasks, {word}" for word in ("all", "now", "again", "today", "here", "soon", "first", "last")]
+    words = type(phrases.tools["list_tasks"])(ask=[*plain, "see my tasks of {priority} priority"])
+    book = phrases.model_copy(update={"tools": {**phrases.tools, "list_tasks": words}})
+    grounder = Grounder(spec, state, book, GroundSettings(min_calls=1))
+    arguments = Counter()
+    for seed in range(60):
+        chain = Chain(
+            index=seed,
+            environment=spec.name,
+            tools=("list_tasks",),
+            dependencies=(),
+            state=content_hash(state),
+            sampler={},
+            seed=seed,
+        )
+        grounded = await grounder.ground(chain, NativeSession(cls, spec))
+        arguments[tuple(grounded.calls[0].arguments)] += 1
+    assert set(arguments) == {(), ("priority",)}
+    assert 20 <= arguments["priority",] <= 40

@@ -192,3 +192,25 @@ def test_an_index_of_nothing_callable_says_so() -> None:
     graph = next(graph for graph in map(random_graph, range(500)) if not callable_ones(graph))
     with pytest.raises(InputError, match="every one needs an id that no tool gives"):
         Sampler(GraphIndex(graph), SampleSettings())
+
+
+@pytest.mark.parametrize(("extra", "producers"), [(0.0, 0), (1.0, 50)])
+def test_a_parameter_that_may_be_left_out_gets_a_producer_as_often_as_asked(extra: float, producers: int) -> None:
+    """The files of one project: `project_id` of `list_files` is optional, and `list_projects` gives it."""
+    node = ParameterNode(
+        tool="s.list_files", parameter="project_id", kind="internal", required=False, evidence=("a foreign key",)
+    )
+    link = ValueLink(output="$.result[*].project_id", input="project_id", score=1.0)
+    edge = Edge(
+        source="s.list_projects", target="s.list_files", weight=3, score=1.0, links=(link,), evidence=("schema",)
+    )
+    graph = ToolGraph(
+        tools=(tool("s", "list_projects", True), tool("s", "list_files", True)), parameters=(node,), edges=(edge,)
+    )
+    found = 0
+    for seed in range(50):
+        sampler = TopologySampler(GraphIndex(graph, "s").network, SampleSettings(extra_prior=extra))
+        sampler.use(sampler.network.names.index("list_projects"))  # so that the files are drawn first
+        names = [sampler.network.names[number] for number in sampler.draw(random.Random(seed), 2)]
+        found += names == ["list_projects", "list_files"]
+    assert found == producers
