@@ -3,10 +3,12 @@
 The first request of a dialogue names the server by weighted rendezvous hashing, so that its later requests find their
 beginning in that server's prefix cache. A server that has more than its share of what is in flight, or that failed
 just now, is left out (consistent hashing with bounded loads; Mirrokni, Thorup, Zadimoghaddam: arXiv 1608.01350).
+A request that waits long may go to a second server (hedged requests; Dean, Barroso: The Tail at Scale, 2013).
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -76,14 +78,16 @@ class ReplicatedProvider:
             InputError: No request can be answered as things are set.
         """
         failed: FailedAttempt | InputError | None = None
-        for replica in self._order(request):
+        waiting = deque(self._order(request))
+        while waiting:
+            replica = waiting.popleft()
             left = replica.rests_until - monotonic()
             if left > 0 and failed is not None:
                 break  # the rest failed just now, too: wait before the next attempt
             if replica.asked_until > monotonic():  # the one that rests shortest, and it said how long
                 raise FailedAttempt("rate_limit", "all servers ask to wait", retryable=True, after=left)
             try:
-                return await self._ask(replica, request)
+                return await self._ask_hedged(replica, waiting, request)
             except FailedAttempt as failure:
                 if failure.kind not in OUTAGE:
                     raise
@@ -111,6 +115,39 @@ class ReplicatedProvider:
             return 0.0, full, -replica.rank(dialogue)
 
         return sorted(self._replicas, key=place)
+
+    async def _ask_hedged(self, replica: _Replica, others: deque[_Replica], request: ChatRequest) -> ChatReply:
+        """Ask a server, and the next one as well if there is no answer after a while; the first usable answer counts.
+
+        Args:
+            replica: The server to ask.
+            others: Further servers in their order; one that is asked, too, is taken out.
+            request: The request.
+
+        Raises:
+            FailedAttempt: None of the two gave a usable answer; it is the failure of the last one.
+            InputError: No request can be answered there as things are set.
+        """
+        seconds = self._settings.hedge_after
+        if seconds is None:
+            return await self._ask(replica, request)
+        tasks = [asyncio.create_task(self._ask(replica, request))]
+        try:
+            await asyncio.wait(tasks, timeout=seconds)
+            if not tasks[0].done() and others and others[0].rests_until <= monotonic():
+                second = others.popleft()
+                _log.debug("models.%s: %s is asked, too, after %.3g s", self._entry, second.address, seconds)
+                tasks.append(asyncio.create_task(self._ask(second, request)))
+            for earliest in asyncio.as_completed(tasks[:]):
+                try:
+                    return await earliest
+                except (FailedAttempt, InputError) as error:
+                    failed = error
+            raise failed
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, replica: _Replica, request: ChatRequest) -> ChatReply:
         sent, seconds = monotonic(), self._settings.timeout

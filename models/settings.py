@@ -115,6 +115,9 @@ class ModelSettings(Sampling):
     replicas: tuple[Annotated[ServerSettings, BeforeValidator(_address_only)], ...] = ()
     """Further servers with the same model: addresses, or {base_url, key_env, weight}. A dialogue stays on one server as
     long as that answers. For `openai` only."""
+    hedge_after: PositiveFloat | None = None
+    """Seconds without an answer after which a request goes to a second of the servers as well; the first usable answer
+    counts, and the other request is given up. None sends none twice. With `replicas` only."""
     api: Literal["chat_completions", "responses"] = "chat_completions"
     """API of the server: chat completions, or OpenAI's Responses API. For `openai` only."""
     key_env: Variable = None
@@ -177,6 +180,8 @@ class ModelSettings(Sampling):
             raise ValueError(f"replicas are for provider openai, not for {self.provider}")
         if self.replicas and self.batch:
             raise ValueError("batch: true sends all requests to one server: leave out replicas")
+        if self.hedge_after is not None and not self.replicas:
+            raise ValueError("hedge_after is for a model with replicas: a second server has to be there")
         addresses = [server.base_url for server in self.list_servers()]
         for address in addresses:
             if addresses.count(address) > 1:
@@ -195,7 +200,9 @@ class ModelSettings(Sampling):
 
     def of_server(self, server: ServerSettings) -> "ModelSettings":
         """Return the settings of the model on one of its servers."""
-        return self.model_copy(update={"base_url": server.base_url, "key_env": server.key_env, "replicas": ()})
+        return self.model_copy(
+            update={"base_url": server.base_url, "key_env": server.key_env, "replicas": (), "hedge_after": None}
+        )
 
     @property
     def connections(self) -> int:

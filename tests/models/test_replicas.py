@@ -167,6 +167,59 @@ async def test_a_request_that_is_given_up_blames_no_server() -> None:
     assert await ask(provider, dialogue(1)) == address
 
 
+async def test_a_request_that_waits_long_goes_to_a_second_server() -> None:
+    provider, servers = open_servers(hedge_after=0.05)
+    address = await ask(provider, dialogue(1))
+    slow = next(server for server in servers if server.settings.base_url == address)
+    slow.gate = asyncio.Event()
+    assert await ask(provider, dialogue(1)) not in (None, address)
+    assert slow.now == 0, "it is given up"
+    assert sum(len(server.asked) for server in servers) == 3
+    slow.gate = None
+    assert await ask(provider, dialogue(1)) == address, "being slow is no failure"
+
+
+async def test_who_answers_soon_is_the_only_one_asked() -> None:
+    provider, servers = open_servers(hedge_after=5)
+    await asyncio.gather(*(ask(provider, dialogue(number)) for number in range(20)))
+    assert sum(len(server.asked) for server in servers) == 20
+
+
+async def test_the_slow_answer_counts_where_the_second_server_fails() -> None:
+    provider, servers = open_servers(hedge_after=0.05, first_wait=5, longest_wait=5)
+    address = await ask(provider, dialogue(1))
+    slow = next(server for server in servers if server.settings.base_url == address)
+    slow.gate = asyncio.Event()
+    for server in servers:
+        server.kind = None if server is slow else "connection"
+    asked = asyncio.create_task(ask(provider, dialogue(1)))
+    await asyncio.sleep(0.2)
+    assert not asked.done() and sum(len(server.asked) for server in servers) == 3
+    slow.gate.set()
+    assert await asked == address
+
+
+async def test_a_third_server_is_asked_when_two_have_failed() -> None:
+    provider, servers = open_servers(hedge_after=0.05, timeout=0.2)
+    first, second, third = provider._order(dialogue(1))
+    by_address = {server.settings.base_url: server for server in servers}
+    by_address[first.address].gate = by_address[second.address].gate = asyncio.Event()
+    assert await ask(provider, dialogue(1)) == third.address
+    assert all(len(server.asked) == 1 for server in servers)
+
+
+async def test_a_hedged_request_that_is_given_up_is_given_up_everywhere() -> None:
+    provider, servers = open_servers(hedge_after=0.02)
+    for server in servers:
+        server.gate = asyncio.Event()
+    task = asyncio.create_task(provider.send(dialogue(1)))
+    await asyncio.sleep(0.1)
+    assert sum(server.now for server in servers) == 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert sum(server.now for server in servers) == 0
+
+
 async def test_a_burst_that_fails_counts_once_and_a_long_outage_has_no_end() -> None:
     provider, servers = open_servers(first_wait=0.5, longest_wait=30)
     for server in servers:
@@ -252,6 +305,7 @@ def test_each_server_has_its_own_key_and_no_other() -> None:
     [
         ({"provider": "vllm"}, "for provider openai"),
         ({"batch": True}, "one server"),
+        ({"replicas": (), "hedge_after": 2}, "a second server has to be there"),
         ({"replicas": [URLS[0]]}, "more than once"),
         ({"replicas": ["gpu1:8000"]}, "an address such as"),
         ({"replicas": [{"base_url": URLS[1], "weight": 0}]}, "greater than 0"),

@@ -276,7 +276,7 @@ def test_every_setting_of_a_model_is_known_to_speak_or_not():
     silent = {
         "base_url", "key_env", "concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "attempts",
         "deadline", "first_wait", "longest_wait", "outage_after", "price", "structured", "preflight", "engine",
-        "batch", "batch_quiet", "batch_poll", "replicas",
+        "batch", "batch_quiet", "batch_poll", "replicas", "hedge_after",
     }  # fmt: skip
     assert SPEAKING | silent == set(ModelSettings.model_fields)
 
