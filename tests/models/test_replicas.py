@@ -343,3 +343,16 @@ async def test_two_dead_servers_are_an_outage(tmp_path) -> None:  # type: ignore
             await agent.complete(request("one"))
         with pytest.raises(RunError, match="requests in a row without an answer"):
             await agent.complete(request("two"))
+
+
+async def test_what_a_slow_server_would_answer_is_answered_by_the_other(
+    language_server, second_server, tmp_path
+) -> None:  # type: ignore[no-untyped-def]
+    second_server.change(latency=300)
+    before = language_server.stats()["requests"]
+    async with board(tmp_path, language_server.url, replicas=[second_server.url], hedge_after=0.2) as models:
+        agent = models.role_model("agent")
+        replies = await asyncio.gather(*(agent.complete(request(f"one {number}")) for number in range(20)))
+    assert all(reply.message.content for reply in replies)
+    assert language_server.stats()["requests"] - before == 20
+    assert second_server.stats()["requests"] > 0
