@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, Literal
 
 from trajsmith.grounding import (
@@ -198,18 +198,28 @@ class ReportWriter:
         values = self._collect_values(call, content)
         ways = self._leave_to_later((first, phrases.done, phrases.detailed, phrases.brief), values)
         compared = [text for options in ways for text in options if has_slot(text, "before")]
-        texts = [self._pick(options, values, facts) for options in (compared, *ways)]
+        texts: Iterable[str | None] = (self._pick(options, values, facts) for options in (compared, *ways))
         if not alone:
             every = [self._render(text, values) for options in ways for text in options]
             texts = sorted([*texts, *every], key=lambda text: self._is_open(text or "", call, content))
-        rendered = [text for text in texts if text]
-        whole = [text for text in rendered if all(is_fact_answered(text, fact) for fact in facts)]
-        ahead = (text for text in whole if not self._tells_later(text, facts))
-        chosen = next(ahead, None) or next(iter([*whole, *rendered]), None)
+        chosen = self._choose_text(texts, facts)
         return self._note_used(chosen) if chosen else render_plain_report(call, content)
+
+    def _choose_text(self, texts: Iterable[str | None], facts: Sequence[AnswerFact]) -> str | None:
+        """Return the first text that states all facts, if possible one that tells nothing too early; else the first."""
+        first, whole = None, None
+        for text in filter(None, texts):
+            if all(is_fact_answered(text, fact) for fact in facts):
+                if not self._tells_later(text, facts):
+                    return text
+                whole = whole or text
+            first = first or text
+        return whole or first
 
     def _leave_to_later(self, ways: Sequence[Sequence[str]], values: dict[str, Any]) -> Sequence[Sequence[str]]:
         """Return the templates that tell no field which a later call has changed; all where none of these fits."""
+        if not self.outdated:
+            return ways
         lasting = [[text for text in way if not self.outdated & set(_FIELD.findall(text))] for way in ways]
         return lasting if any(self._render(text, values) for way in lasting for text in way) else ways
 
@@ -241,21 +251,17 @@ class ReportWriter:
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
-        first, whole = None, None
         drawn = self.rng.sample(list(templates), len(templates))
         says = get_language().reports.yes_or_no if takes_yes_or_no(self.question) else None
-        for template in sorted(
-            drawn, key=lambda one: (not has_slot(one, "before"), not (says and says.search(one)), one in self.used)
-        ):
-            text = self._render(template, values)
-            if text:
-                self._templates[text] = template
-            if text and all(is_fact_answered(text, fact) for fact in facts):
-                if not self._tells_later(text, facts):
-                    return text
-                whole = whole or text
-            first = first or text
-        return whole or first
+        drawn.sort(key=lambda one: (not has_slot(one, "before"), not (says and says.search(one)), one in self.used))
+        return self._choose_text((self._render_noted(template, values) for template in drawn), facts)
+
+    def _render_noted(self, template: str, values: dict[str, Any]) -> str | None:
+        """Return a rendered template, or None; it is noted of which template the text is."""
+        text = self._render(template, values)
+        if text:
+            self._templates[text] = template
+        return text
 
     def _render(self, template: str, values: dict[str, Any]) -> str | None:
         """Return a template with its values, or None if they do not fit it; things of one state share their verb."""

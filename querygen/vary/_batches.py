@@ -111,9 +111,8 @@ async def _enlarge(
         return None
     arguments = {name: case.rng.choice(values) for name, values in request.arguments.items()}
     wanted = case.rng.randint(*(FEW if partial else WANTED)) - len(fitting)
-    alike = False
+    alike, first = False, await _try(case, request, state, calls, arguments)
     if partial:
-        first = await _try(case, request, state, calls, arguments)
         if first is None:
             return None
         if not first.refused:
@@ -134,8 +133,10 @@ async def _enlarge(
             more = build_adopted_rows(state[table], listed, own[0], fits, count + 1, case.rng, request.apart)
         *keys, spare = list(more) or [""]
         tried = {**state, table: {**state[table], **{key: more[key] for key in keys}}} if keys else state
-        batch = await _try(case, request, tried, calls, arguments)
+        batch = await _try(case, request, tried, calls, arguments) if keys else first
         if batch is None or not _has_fitting_size(batch, partial):
+            if not count:
+                return None  # no further round has fewer rows
             continue
         if not more:
             return batch if _is_complete(case.tools[request.list], len(rows)) else None
