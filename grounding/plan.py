@@ -7,6 +7,7 @@ from typing import Any
 
 from trajsmith.grounding.argument_paths import build_arguments, get_argument_name
 from trajsmith.grounding.lessons import Lessons
+from trajsmith.phrasing import list_slots
 from trajsmith.records import (
     Composite,
     Constant,
@@ -23,6 +24,8 @@ from trajsmith.records import (
 EVERY = "[*]"
 BLAME = 0.15
 """Factor on the weight of a value after a refusal."""
+SAID = 0.7
+"""Probability of an optional argument that the chosen words of a goal name."""
 SAME_ROW_SHARE = 0.75
 """Share of wide draws that take the values of one row of the state."""
 WIDE_SHARE = 0.3
@@ -126,6 +129,49 @@ class ArgumentPlan:
         for path in paths:
             self.optional.pop(path, None)
             self._allowed[path] = lambda value: False
+
+    def limit_to_story(self, texts: Sequence[str], bound: Sequence[str], rng: random.Random) -> None:
+        """Leave the optional arguments that a sentence of a story names, surely those that all of its sentences do.
+
+        Who goes abroad soon says from which day the pass is to run.
+
+        Args:
+            texts: The sentences of the step; without any, nothing is left out.
+            bound: Arguments that the story fills.
+            rng: Source of randomness.
+        """
+        if texts:
+            wanted = [name for name in bound if name in self.optional]
+            fitting = [slots for slots in map(list_slots, texts) if slots.issuperset(wanted)]
+            always = frozenset.intersection(*fitting) if fitting else frozenset()
+            self._keep_named(rng.choice(fitting) if fitting else frozenset(), always)
+
+    def limit_to_sentences(self, texts: Sequence[str], linked: Sequence[str], rng: random.Random) -> None:
+        """Leave the optional arguments that a request outside of stories names.
+
+        A list is asked for with a filter as often as without, however few sentences name one, and mostly with one
+        that an earlier call has filled.
+
+        Args:
+            texts: The sentences that ask for the tool; without any, nothing is left out.
+            linked: Optional leaves that an earlier call gives.
+            rng: Source of randomness.
+        """
+        if not texts:
+            return
+        optional = {get_argument_name(path) for path in self.optional}
+        filled = frozenset(map(get_argument_name, linked))
+        choices = sorted({slots & optional for slots in map(list_slots, texts)}, key=sorted)
+        connected = [slots for slots in choices if slots & filled]
+        if connected and rng.random() < SAID:
+            self._keep_named(rng.choice(connected), filled)
+        else:
+            self._keep_named(rng.choice(choices))
+
+    def _keep_named(self, named: frozenset[str], always: frozenset[str] = frozenset()) -> None:
+        self.leave_out([path for path in self.optional if get_argument_name(path) not in named])
+        sure = any(get_argument_name(path) in always for path in self.optional)
+        self.share = 1.0 if sure else max(self.share, SAID)
 
     def restrict(self, path: str, allows: Callable[[Any], bool]) -> None:
         """Leave a leaf the values that pass a test, in a second look as well."""

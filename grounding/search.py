@@ -8,14 +8,13 @@ out with everything that hangs on it.
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import eq
 from typing import Any, Protocol
 
 from trajsmith.environments import ToolResult
-from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.assign import ArgumentPlan, Assigner, Assignment, AssignmentContext
 from trajsmith.grounding.constraints import StepCall, StepConstraints
 from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
@@ -26,11 +25,8 @@ from trajsmith.grounding.plan import Option
 from trajsmith.grounding.rewind import Rewindable
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_values
-from trajsmith.phrasing import Scenario, ScenarioStep, list_slots
+from trajsmith.phrasing import Scenario, ScenarioStep
 from trajsmith.records import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
-
-SAID = 0.7
-"""Probability of an optional argument that the chosen words of a goal name."""
 
 
 class SearchContext(Protocol):
@@ -240,7 +236,7 @@ class GroundingSearch:
         if self.draft.scenario is not None and step is None:
             plan.leave_out(list(plan.optional))  # what narrows a look-up down has to be said, and is not the story
         elif step is not None or not looks_up:
-            self._limit_to_words(plan, step)
+            self._limit_to_words(plan, step, [path for path in plan.optional if sources.get(path)])
         if constraints is not None and not self._constrain(frame, plan, constraints, context, failure):
             return False
         tries, wide = (
@@ -262,23 +258,13 @@ class GroundingSearch:
         failure.unmet = plan.unmet
         return False
 
-    def _limit_to_words(self, plan: ArgumentPlan, step: ScenarioStep | None) -> None:
-        """Leave a goal the optional arguments that one of its sentences names, surely where all of the story's do.
-
-        Who goes abroad soon says from which day the pass is to run.
-        """
-        texts = step.texts if step is not None and step.has_words else self.ground.assigner.list_texts(plan.tool)
-        if not texts:
+    def _limit_to_words(self, plan: ArgumentPlan, step: ScenarioStep | None, linked: Sequence[str]) -> None:
+        """Leave a goal the optional arguments that one of its sentences names; `linked` are those of earlier calls."""
+        if step is None:
+            plan.limit_to_sentences(self.ground.assigner.list_texts(plan.tool), linked, self.rng)
             return
-        bound = [name for name in (*step.arguments, *step.same_as) if name in plan.optional] if step is not None else []
-        fitting = [slots for slots in map(list_slots, texts) if slots.issuperset(bound)]
-        if step is None:  # one plain sentence or ten, a list is asked for with a filter as often as without
-            optional = {get_argument_name(path) for path in plan.optional}
-            fitting = sorted({frozenset(slots & optional) for slots in fitting}, key=sorted)
-        slots = self.rng.choice(fitting) if fitting else set()
-        plan.leave_out([path for path in plan.optional if get_argument_name(path) not in slots])
-        always = set.intersection(*map(set, fitting)) if step is not None and fitting else set()
-        plan.share = 1.0 if any(get_argument_name(path) in always for path in plan.optional) else max(plan.share, SAID)
+        texts = step.texts if step.has_words else self.ground.assigner.list_texts(plan.tool)
+        plan.limit_to_story(texts, (*step.arguments, *step.same_as), self.rng)
 
     def _list_step_calls(self) -> dict[str, StepCall]:
         """The scenario's steps that were called, by name."""

@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 
-from trajsmith.environments import NativeSession
+from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, tool
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
-from trajsmith.phrasing import Scenario, ScenarioBook, load_phrasebook
-from trajsmith.records import Chain, FromOutput, GroundedChain, RecordDropped, content_hash
+from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, load_phrasebook
+from trajsmith.phrasing.phrasebook import ToolPhrases
+from trajsmith.records import Chain, Dependency, FromOutput, GroundedChain, RecordDropped, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
 
@@ -127,3 +128,63 @@ async def test_a_list_has_a_filter_in_half_of_the_requests_however_few_sentences
         arguments[tuple(grounded.calls[0].arguments)] += 1
     assert set(arguments) == {(), ("priority",)}
     assert 20 <= arguments["priority",] <= 40
+
+
+class Box(StateModel):
+    box_id: str
+    box_name: str
+
+
+class Thing(StateModel):
+    thing_id: str
+    box_id: str
+
+
+class StoreState(EnvironmentState):
+    boxes: dict[str, Box] = {}
+    things: dict[str, Thing] = {}
+
+
+class Store(Environment[StoreState]):
+    """A store room."""
+
+    @tool(effect="read")
+    def list_boxes(self) -> list[Box]:
+        """List the boxes."""
+        return list(self.state.boxes.values())
+
+    @tool(effect="read")
+    def list_things(self, box_id: str | None = None) -> list[Thing]:
+        """List the things.
+
+        Args:
+            box_id: Only those in this box.
+        """
+        return [one for one in self.state.things.values() if box_id in (None, one.box_id)]
+
+
+async def test_a_list_is_mostly_asked_for_by_what_an_earlier_call_gave() -> None:
+    state = {
+        "now": "2026-03-01T09:00:00",
+        "boxes": {name: {"box_id": name, "box_name": f"Box {name}"} for name in ("B1", "B2")},
+        "things": {f"T{n}": {"thing_id": f"T{n}", "box_id": f"B{1 + n % 2}"} for n in range(6)},
+    }
+    spec = Store.describe()
+    plain = [f"see the things, {word}" for word in ("all", "now", "again", "today", "here", "soon", "first", "last")]
+    words = ToolPhrases(ask=[*plain, "see the things in {box_id}"])
+    grounder = Grounder(spec, state, Phrasebook(tools={"list_things": words}), GroundSettings(min_calls=1))
+    link = Dependency(consumer=1, parameter="box_id", producer=0, output="$.result[*].box_id")
+    linked = 0
+    for seed in range(60):
+        chain = Chain(
+            index=seed,
+            environment=spec.name,
+            tools=("list_boxes", "list_things"),
+            dependencies=(link,),
+            state=content_hash(state),
+            sampler={},
+            seed=seed,
+        )
+        grounded = await grounder.ground(chain, NativeSession(Store, spec))
+        linked += isinstance(grounded.calls[1].provenance.get("box_id"), FromOutput)
+    assert 42 <= linked <= 58
