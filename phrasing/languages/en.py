@@ -59,7 +59,8 @@ _QUESTIONS = QuestionPatterns(
         r"^(and |so |then |now )?((on|at|for|in|by|to|from|until) )?(what|which|when|where|who|how|why)\b", re.I
     ),
     announcement=re.compile(
-        r"\b(let me|i'll|i will|i am going to|i'm going to|one moment|just a (moment|second)|hold on|bear with me)\b",
+        r"\b(let me|(i'll|i will|i am going to|i'm going to)(?! (remind you|let you know|give you a reminder)\b)|"
+        r"one moment|just a (moment|second)|hold on|bear with me)\b",
         re.IGNORECASE,
     ),
 )

@@ -70,6 +70,8 @@ def test_what_nobody_could_know_is_found(text, strange):
         ("Please tell me your postcode.", True, False, False),
         ("It is cancelled. Is there anything else I can help with?", False, False, False),
         ("Let me check that for you.", False, False, True),
+        ("I'll remind you of the product demo 5 minutes before.", False, False, False),
+        ("I'll set a reminder 5 minutes before.", False, False, True),
         ("On which day would you like to go ahead?", True, False, False),
         ("Your total is 3.50.", False, False, False),
         ("Could you confirm your email?", True, True, False),
