@@ -7,7 +7,7 @@ from pydantic import Field, PositiveInt, model_validator
 from trajsmith.environments import Session, ToolResult, diff
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
-from trajsmith.phrasing import render_confirmation_policy
+from trajsmith.phrasing import humanize, render_confirmation_policy
 from trajsmith.records import (
     Actor,
     CallEvent,
@@ -33,7 +33,7 @@ from trajsmith.usersim.roles import AgentAct, AgentRole, UserRole
 AGENT = PromptSpec(
     "usersim/agent_system",
     {"description": "A shop.", "policy": "Be kind.", "confirmation": "Ask before you pay.", "now": "2026-03-03 09:00",
-     "mode": "direct", "two_level": True, "search": True},
+     "mode": "direct", "two_level": True, "search": True, "user_actions": ["Restart the router."]},
 )  # fmt: skip
 
 
@@ -80,7 +80,10 @@ def render_clock(state: JsonObject) -> str:
 def render_system_prompt(
     spec: EnvironmentSpec, task: Task, state: JsonObject, two_level: bool = False, prompts: Prompts | None = None
 ) -> str:
-    """Render the system prompt of the agent: with the policy, if the task has one, and always when to ask for a yes."""
+    """Render the system prompt of the agent: with the policy, if the task has one, and always when to ask for a yes.
+
+    What the user can do on their own devices is there, too, since the agent sees no tools of the user.
+    """
     names = {*task.exposed_tools, *([task.twist.tool] if task.twist and task.twist.arrives is not None else [])}
     return (
         (prompts or load_builtin_prompts())
@@ -95,6 +98,7 @@ def render_system_prompt(
             mode=task.mode,
             two_level=two_level and task.search is None,
             search=task.search is not None,
+            user_actions=[" ".join(spec.tool(name).description.split()) or humanize(name) for name in task.user_tools],
         )
     )
 

@@ -7,6 +7,7 @@ from playing import Replies, Stage, StandIn, call
 
 from trajsmith.export import build_row
 from trajsmith.records import ModelFault
+from trajsmith.usersim import render_system_prompt
 from trajsmith.usersim.model_user import STOP
 
 
@@ -36,6 +37,19 @@ async def test_the_agent_is_shown_the_policy_and_the_exposed_tools(helpdesk, tas
     assert [tool["function"]["name"] for tool in request.tools] == list(task.exposed_tools)
     assert played.models == {"agent": "replies", "user": "scripted"}
     assert list(played.prompts) == ["usersim/agent_system"]
+
+
+async def test_the_agent_is_told_what_the_user_can_do_on_their_own_devices(mobile, helpdesk, task):
+    (call_centre,) = await mobile.tasks(1, direct=0.0)
+    agent = Replies("Well.")
+    await mobile.play(call_centre, agent)
+    told = agent.requests[0].messages[0].content
+    assert "You cannot reach the user's own devices." in told
+    assert "\n- Read the serial number of the SIM in the phone's tray from the phone's settings.\n" in told
+    assert told.count("\n- ") >= len(call_centre.user_tools) > 0
+    direct = call_centre.model_copy(update={"mode": "direct"})
+    assert "own devices" not in render_system_prompt(mobile.spec, direct, {})
+    assert "own devices" not in render_system_prompt(helpdesk.spec, task, {})
 
 
 async def test_parallel_calls_are_all_made_and_answered_in_order(helpdesk, task):
