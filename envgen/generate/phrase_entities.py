@@ -112,19 +112,23 @@ def build_entity_words(blueprint: Blueprint, entity: Entity) -> dict[str, Any]:
 
 
 def _build_rows(entity: Entity, label: TableColumn | None) -> list[str]:
-    """Return how one record is told among others."""
+    """Return how one record is told among others: with its key, and without it where its name is enough."""
     if label is None:
         return [f"{{{entity.key}}}"]
     status = entity.status
     others = [
         c for c in entity.columns if c.required and c.kind in ("date", "number") and c.name in (*MONEY, "due_date")
     ]
-    parts = [f"{{{entity.key}}}"]
+    parts = []
     if status is not None:
         parts.append(
             f"{{{status.name}|human}}"
             if status.required
             else f"{{% if {status.name} %}}{{{status.name}|human}}{{% else %}}no status{{% endif %}}"
         )
-    more = [*parts, *(render_slot(column) for column in others[:1])]
-    return [f"{render_quoted(label)} ({', '.join(more)})"]
+    parts += [render_slot(column) for column in others[:1]]
+    name, key = render_quoted(label), f"{{{entity.key}}}"
+    if not label.unique or label.within:
+        return [f"{name} ({', '.join([key, *parts])})"]
+    ways = [[key, *parts], parts, parts[1:], []]
+    return list(dict.fromkeys(f"{name} ({', '.join(way)})" if way else name for way in ways))

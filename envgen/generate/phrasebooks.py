@@ -9,6 +9,7 @@ from trajsmith.envgen.generate.code_behaviours import name_bin
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.envgen.generate.phrase_behaviours import build_restore, build_summary, build_whoami
 from trajsmith.envgen.generate.phrase_entities import build_entity_words
+from trajsmith.envgen.generate.phrase_questions import build_get_questions, build_list_questions
 from trajsmith.envgen.generate.phrase_slots import (
     LABELS,
     MONEY,
@@ -69,22 +70,11 @@ def _build_get(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -
     slot, noun = f"{{{entity.key}}}", to_words(entity.noun)
     ask = [f"look at {slot}", f"check the details of {slot}", f"see what is stored about {slot}", f"pull up {slot}"]
     narrate = [f"look that {noun} up", f"open the {noun}", f"pull up the {noun}"]
-    questions = []
-    for column in entity.columns:
-        if column.name == entity.key or column.references or is_free_text(column) or column.kind in ("texts", "flag"):
-            continue
-        if not column.required or not is_noun(name_column(column)) or column.name == entity.label:
-            continue
-        label, value = name_column(column), render_slot(column, "out")
-        questions.append({
-            "asks": [f"$.{column.name}"], "ask": [f"check the {label} of {slot}", f"find out the {label} of {slot}"],
-            "say": [f"What is the {label} of {slot}?", f"Which {label} does {slot} have?"],
-            "answer": [f"The {label} is {value}.", f"It's {value}.", f"The {label} of the {noun} is {value}."],
-        })  # fmt: skip
+    questions = build_get_questions(entity)
     words: dict[str, Any] = {"ask": ask, "narrate": narrate, "done": _describe_record(entity, "out")}
     clauses = [column for column in entity.columns if column.required and column.kind != "flag"]
     words["facts"] = [f"$.{column.name}" for column in clauses][:6]
-    return words | ({"questions": questions[:4]} if questions else {})
+    return words | ({"questions": questions} if questions else {})
 
 
 def _describe_record(entity: Entity, source: str) -> list[str]:
@@ -150,7 +140,9 @@ def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     label = find_label_column(entity)
     facts = [f"$.result[*].{label.name if label else entity.key}"]
     narrate = [f"check the {many}", f"go through the {many}", f"look at the {many}"]
-    return {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": facts}
+    words: dict[str, Any] = {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": facts}
+    questions = build_list_questions(operation, entity)
+    return words | ({"questions": questions} if questions else {})
 
 
 def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
