@@ -19,7 +19,7 @@ from trajsmith.envgen.generate.phrase_slots import (
 )
 from trajsmith.phrasing import is_noun, pluralize
 
-MOST_VALUES = 4
+MOST_VALUES = 6
 """Columns of a table that are asked for at most."""
 MOST_PAIRS = 2
 """Pairs of columns that are asked for together at most."""
@@ -60,6 +60,13 @@ class _AskedValue:
         """Return a clause with the value in a record that templates call `source`."""
         return clause.replace("{v}", render_slot(self.column, source))
 
+    def tell(self, source: str) -> str:
+        """Return what stands in brackets after the name of a record; a value that it lacks is said to be missing."""
+        told = self.fill(self.short, source)
+        if self.column.required:
+            return told
+        return f"{{% if {source}.{self.column.name} is none %}}no {self.noun}{{% else %}}{told}{{% endif %}}"
+
 
 def build_get_questions(entity: Entity) -> list[dict[str, Any]]:
     """Return questions about one value of a record that is looked up."""
@@ -93,30 +100,31 @@ def build_list_questions(operation: ToolBlueprint, entity: Entity) -> list[dict[
 
 
 def _iter_asked_values(entity: Entity) -> Iterator[_AskedValue]:
-    """Yield the columns that people ask for, each with its words."""
+    """Yield the columns that people ask for, each with its words; those that every record has come first."""
     label = find_label_column(entity)
-    for column in entity.columns:
+    for column in sorted(entity.columns, key=lambda one: not one.required):
         if (
             column in (label, entity.column(entity.key))
             or column.references
             or column.name in (entity.label, entity.bin)
         ):
             continue
-        if not column.required or column.kind in ("texts", "flag") or is_free_text(column):
+        if column.kind in ("texts", "flag") or is_free_text(column):
             continue
-        asked = _word_moment(column) or _word_count(column) or _word_noun(column, column == entity.status)
-        if asked is not None:
+        by_verb = (_word_moment(column) or _word_count(column)) if column.required else None
+        asked = by_verb or _word_noun(column, column == entity.status)
+        if asked is not None and asked.noun != to_words(entity.noun):
             yield asked
 
 
 def _word_noun(column: TableColumn, is_status: bool) -> _AskedValue | None:
     noun = name_column(column)
-    if not is_noun(noun) or noun.endswith((" at", " on", " by")):
+    if not is_noun(noun) or noun.endswith((" at", " on", " by")) or " per " in noun or is_count(column):
         return None
     who = "Who" if looks_like_person(column) else "What"
     return _AskedValue(
         column, f"the {noun} of {{row}}", f"{who} is the {noun} of {{row}}?", f"the {noun} of each of {{}}", noun,
-        "is {v}" if is_status else "", "{v}",
+        "is {v}" if is_status and column.required else "", "{v}",
     )  # fmt: skip
 
 
@@ -170,7 +178,7 @@ def _list_ways(operation: ToolBlueprint, entity: Entity, asked: Sequence[_AskedV
 def _ask_for_each(
     asked: _AskedValue, operation: ToolBlueprint, entity: Entity, label: TableColumn | None
 ) -> dict[str, Any]:
-    name, short, many = _name_row(entity, label), asked.fill(asked.short, "r"), name_many(entity)
+    name, short, many = _name_row(entity, label), asked.tell("r"), name_many(entity)
     ask = list[str]()
     for way in _list_ways(operation, entity, [asked]):
         ask.append(f"find out {asked.of_each.format(way)}")
@@ -194,12 +202,14 @@ def _ask_for_each(
 def _ask_for_both(
     one: _AskedValue, two: _AskedValue, operation: ToolBlueprint, entity: Entity, label: TableColumn | None
 ) -> dict[str, Any]:
-    name, first, second = _name_row(entity, label), one.fill(one.short, "r"), two.fill(two.short, "r")
+    name, first, second = _name_row(entity, label), one.tell("r"), two.tell("r")
     ask = list[str]()
     for way in _list_ways(operation, entity, [one, two]):
         ask.append(f"see {way} with the {one.noun} and the {two.noun} of each")
         ask.append(f"find out the {one.noun} and the {two.noun} of each of {way}")
     named = f"{name} with the {one.noun} {first} and the {two.noun} {second}"
+    if not (one.column.required and two.column.required):
+        named = f"{name}, {first}, {second}"
     return {
         "asks": _list_paths(entity, label, one, two),
         "ask": ask,
@@ -237,7 +247,10 @@ def _state_each(asked: _AskedValue, name: str) -> str:
     if asked.states:
         return f"{name} {asked.fill(asked.states, 'r')}"
     article = "{% if loop.first %}The{% else %}the{% endif %}"
-    return f"{article} {asked.noun} of {name} is {asked.fill('{v}', 'r')}"
+    states = f"{article} {asked.noun} of {name} is {asked.fill('{v}', 'r')}"
+    if asked.column.required:
+        return states
+    return f"{{% if r.{asked.column.name} is none %}}{name} has no {asked.noun}{{% else %}}{states}{{% endif %}}"
 
 
 def _render_items(lead: str, item: str) -> str:

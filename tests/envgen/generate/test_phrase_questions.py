@@ -28,7 +28,14 @@ LIST = ToolBlueprint(
     name="list_trips", description="List trips.", action="list", table="trips", fields=("coach_id", "status")
 )
 GET = ToolBlueprint(name="get_trip", description="Show a trip.", action="get", table="trips")
-VALUES = {"fee": "£{}.00", "starts_at": "{} May", "created_at": "{} April", "seats": "{}", "status": "planned"}
+VALUES = {
+    "fee": "£{}.00",
+    "starts_at": "{} May",
+    "created_at": "{} April",
+    "seats": "{}",
+    "status": "planned",
+    "guide": "",
+}
 
 
 def make_row(number: int) -> dict:
@@ -83,7 +90,7 @@ def test_an_empty_list_has_an_answer(book):
 
 def test_one_record_of_a_list_is_asked_about_and_told(book):
     single = {question.asks[0]: question for question in book.tools["list_trips"].questions if question.row}
-    assert set(single) == {"fee", "starts_at", "created_at", "seats"}
+    assert set(single) == {"fee", "starts_at", "created_at", "seats", "status", "guide"}
     assert {question.row for question in single.values()} == {"trip_id"}
     row = make_row(7)
     for field, question in single.items():
@@ -97,7 +104,7 @@ def test_one_record_of_a_list_is_asked_about_and_told(book):
 
 def test_a_record_that_is_looked_up_is_asked_about_and_told(book):
     questions = {question.asks[0].removeprefix("$."): question for question in book.tools["get_trip"].questions}
-    assert set(questions) == {"fee", "starts_at", "created_at", "seats"}
+    assert set(questions) == {"fee", "starts_at", "created_at", "seats", "status", "guide"}
     for field, question in questions.items():
         assert all("{trip_id}" in text for text in (*question.ask, *question.say))
         for answer in question.answer:
@@ -114,10 +121,22 @@ def test_a_list_is_asked_for_by_a_filter_on_another_column_only(book):
         assert ("{status|human}" in asked) is ("$.result[*].status" not in question["asks"])
 
 
-def test_what_a_record_may_lack_is_not_asked_for():
-    asked = {path for question in build_list_questions(LIST, TRIP) for path in question["asks"]}
-    asked |= {path for question in build_get_questions(TRIP) for path in question["asks"]}
-    assert asked and not any(name in path for path in asked for name in ("guide", "coach_id", "open"))
+def test_what_a_record_lacks_is_said_to_be_missing(book):
+    asked = [question for question in book.tools["list_trips"].questions if "$.result[*].guide" in question.asks]
+    assert asked
+    rows = [make_row(3), make_row(4) | {"guide": "Noor Sato"}]
+    for question in asked:
+        for answer in question.answer:
+            text = render_phrase(answer, {"out": {"result": rows}, "arg": {}})
+            assert "no guide" in text and "Noor Sato" in text and "None" not in text
+
+
+def test_links_and_flags_and_the_name_of_the_record_itself_are_not_asked_for():
+    fares = TRIP.model_copy(update={"noun": "fee"})
+    for entity, left_out in ((TRIP, ("coach_id", "open")), (fares, ("coach_id", "open", "fee"))):
+        asked = {path for question in build_list_questions(LIST, entity) for path in question["asks"]}
+        asked |= {path for question in build_get_questions(entity) for path in question["asks"]}
+        assert asked and not [path for path in asked if path.rpartition(".")[2] in left_out]
 
 
 def test_a_record_without_a_name_is_told_by_its_key():
