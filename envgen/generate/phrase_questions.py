@@ -31,7 +31,6 @@ _BY_ITSELF = frozenset({"expired", "arrived", "ended", "happened", "occurred", "
 """What a thing does, and what is not done to it."""
 MANY = 4
 """Records from which on each stands on a line of its own."""
-_ARE = "{% if out.result|length == 1 %}is{% else %}are{% endif %}"
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,10 @@ class _AskedValue:
 
     def tell(self, source: str) -> str:
         """Return what stands in brackets after the name of a record; a value that it lacks is said to be missing."""
-        told = self.fill(self.short, source)
+        filled = self.fill(self.short, source)
         if self.column.required:
-            return told
-        return f"{{% if {source}.{self.column.name} is none %}}no {self.noun}{{% else %}}{told}{{% endif %}}"
+            return filled
+        return f"{{% if {source}.{self.column.name} is none %}}no {self.noun}{{% else %}}{filled}{{% endif %}}"
 
 
 def build_get_questions(entity: Entity) -> list[dict[str, Any]]:
@@ -124,7 +123,7 @@ def _word_noun(column: TableColumn, is_status: bool) -> _AskedValue | None:
     who = "Who" if looks_like_person(column) else "What"
     return _AskedValue(
         column, f"the {noun} of {{row}}", f"{who} is the {noun} of {{row}}?", f"the {noun} of each of {{}}", noun,
-        "is {v}" if is_status and column.required else "", "{v}",
+        "is {v}" if is_status and column.required and "draft" not in column.choices else "", "{v}",
     )  # fmt: skip
 
 
@@ -184,7 +183,7 @@ def _ask_for_each(
         ask.append(f"find out {asked.of_each.format(way)}")
         if asked.noun:
             ask += [f"see {way} with the {asked.noun} of each", f"see {way} and their {pluralize(asked.noun)}"]
-    listed = f"Here {_ARE} the {many}: ", f"{name} ({short})"
+    listed = _open_list(entity), f"{name} ({short})"
     words = {
         "asks": _list_paths(entity, label, asked),
         "ask": ask,
@@ -214,9 +213,7 @@ def _ask_for_both(
         "asks": _list_paths(entity, label, one, two),
         "ask": ask,
         "answer": [
-            _render_answer(
-                _render_items(f"Here {_ARE} the {name_many(entity)}: ", f"{name} ({first}, {second})"), entity
-            ),
+            _render_answer(_render_items(_open_list(entity), f"{name} ({first}, {second})"), entity),
             _render_answer(_render_items("I've found {out.result|length}: ", named), entity),
         ],
     }
@@ -251,6 +248,11 @@ def _state_each(asked: _AskedValue, name: str) -> str:
     if asked.column.required:
         return states
     return f"{{% if r.{asked.column.name} is none %}}{name} has no {asked.noun}{{% else %}}{states}{{% endif %}}"
+
+
+def _open_list(entity: Entity) -> str:
+    one, many = to_words(entity.noun), name_many(entity)
+    return f"{{% if out.result|length == 1 %}}Here is the {one}{{% else %}}Here are the {many}{{% endif %}}: "
 
 
 def _render_items(lead: str, item: str) -> str:

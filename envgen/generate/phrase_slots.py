@@ -1,5 +1,7 @@
 """How columns and records are called in the templates of a phrasebook."""
 
+from collections import Counter
+
 from trajsmith.envgen.generate.blueprint import Entity, TableColumn
 from trajsmith.envgen.generate.identifiers import to_words
 from trajsmith.phrasing import pluralize
@@ -7,6 +9,38 @@ from trajsmith.phrasing import pluralize
 LABELS = ("name", "title", "label", "subject", "username", "full_name", "code", "key_name")
 _PLAIN = {"date": "|date", "moment": "|datetime", "texts": "|words", "choice": "|human"}
 """How values of a kind are written in a template."""
+
+_STATES: dict[str, tuple[str, ...]] = {
+    "active": ("still active",), "archived": ("in the archive",), "draft": ("still in draft",),
+    "planned": ("only planned so far",), "completed": ("finished", "all done"), "on_hold": ("on ice",),
+    "open": ("still open",), "published": ("already published",), "closed": ("already closed",),
+    "running": ("up and running",), "paused": ("on pause",), "cancelled": ("called off",),
+    "in_progress": ("under way", "being worked on"), "stopped": ("not running",), "suspended": ("suspended for now",),
+    "finished": ("over",), "accepted": ("already accepted",), "revoked": ("no longer valid",),
+    "scheduled": ("coming up",), "declined": ("turned down",), "pending": ("still pending",),
+    "in_review": ("under review", "being reviewed"), "terminated": ("shut down for good",), "done": ("finished",),
+    "inactive": ("no longer active",), "rejected": ("turned down",), "blocked": ("stuck",), "new": ("brand-new",),
+    "disabled": ("switched off", "turned off"), "merged": ("already merged",), "proposed": ("only proposed so far",),
+    "building": ("still being built",), "outdated": ("out of date",), "queued": ("waiting in the queue",),
+    "retired": ("no longer in use",), "available": ("still available",), "offline": ("not reachable",),
+    "withdrawn": ("taken back",), "superseded": ("replaced by now",), "sent": ("already sent",),
+    "on_track": ("going well",), "at_risk": ("in trouble",), "resolved": ("solved",), "submitted": ("handed in",),
+    "approved": ("already approved",), "reimbursed": ("paid back",), "discontinued": ("no longer sold",),
+    "expired": ("no longer valid",), "processing": ("being processed",), "released": ("already out",),
+    "waiting": ("still waiting",), "broken": ("out of order",), "muted": ("silenced",), "online": ("reachable",),
+    "confirmed": ("already confirmed",),
+}  # fmt: skip
+"""What people say of things in a state, beside its own name, after "that are"."""
+
+
+def list_state_words(column: TableColumn) -> dict[str, list[str]]:
+    """Return how people say each state of a column, its own name first; words that fit two of them are left out."""
+    counts = Counter(word for state in column.choices for word in (to_words(state), *_STATES.get(state, ())))
+    return {
+        state: [to_words(state), *(word for word in _STATES[state] if counts[word] == 1)]
+        for state in column.choices
+        if state in _STATES
+    }
 
 
 def find_label_column(entity: Entity) -> TableColumn | None:

@@ -17,6 +17,7 @@ from trajsmith.envgen.generate.phrase_slots import (
     is_called,
     is_count,
     is_free_text,
+    list_state_words,
     looks_like_person,
     name_column,
     name_many,
@@ -117,7 +118,7 @@ def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
             ask += [f"see the {many} of {slot}", f"find out which {many} belong to {slot}"]
             say += [f"Which {many} does {slot} have?"]
         elif column.kind == "choice" and column == entity.status:
-            ask += [f"see the {many} that are {slot}", f"find all {many} with the status {slot}"]
+            ask += [f"see the {many} that are {slot}", f"find all {many} that are {slot}"]
             say += [f"Which {many} are {slot} right now?"]
         elif column.kind == "choice":
             ask += [f"see the {many} whose {name_column(column)} is {slot}"]
@@ -317,6 +318,12 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
                 continue
             column = entity.column(name)
             label = name_column(column, entity)
+            if operation.action == "list" and column == entity.status and (words := list_state_words(column)):
+                parameters[f"{operation.name}.{name}"] = {
+                    "label": label,
+                    "tell": ["I mean those that are {value}.", "Only those that are {value}, please."],
+                    "values": words,
+                }
             if column.references or name in parameters or not is_noun(label):
                 continue
             value = (

@@ -6,6 +6,7 @@ import pytest
 
 from trajsmith.envgen.generate.blueprint import Blueprint, BlueprintSource, Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.phrase_questions import MANY, build_get_questions, build_list_questions
+from trajsmith.envgen.generate.phrase_slots import list_state_words
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.phrasing import Phrasebook, load_phrasebook
 from trajsmith.phrasing.templates import render_phrase
@@ -146,6 +147,16 @@ def test_a_record_without_a_name_is_told_by_its_key():
     for question in questions:
         assert question["asks"][0] == "$.result[*].trip_id"
         assert all("T5" in render_phrase(text, {"out": {"result": [make_row(5)]}}) for text in question["answer"])
+
+
+def test_states_are_said_in_further_words_where_lists_are_asked_for(book):
+    column = TableColumn(name="status", kind="choice", choices=("in_progress", "completed", "done", "declined", "odd"))
+    words = list_state_words(column)
+    assert words["in_progress"] == ["in progress", "under way", "being worked on"]
+    assert "finished" not in words["completed"] + words["done"], "it would fit both"
+    assert words["declined"] == ["declined", "turned down"] and "odd" not in words
+    assert book.parameters["list_trips.status"].values["planned"] == ("planned", "only planned so far")
+    assert all(not phrases.values for name, phrases in book.parameters.items() if name != "list_trips.status")
 
 
 def test_lists_tell_keys_only_now_and_then_where_names_are_enough(book):
