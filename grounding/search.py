@@ -25,7 +25,7 @@ from trajsmith.grounding.plan import Option
 from trajsmith.grounding.rewind import Rewindable
 from trajsmith.grounding.settings import GroundSettings
 from trajsmith.grounding.user_facts import collect_user_values
-from trajsmith.phrasing import Scenario, ScenarioStep
+from trajsmith.phrasing import Scenario, ScenarioStep, iterate_rows
 from trajsmith.records import Chain, EnvironmentFault, GoldCall, JsonObject, ToolSpec
 
 
@@ -62,7 +62,7 @@ class SearchFrame:
     constraints: StepConstraints | None = None
     """Of a step of a scenario."""
     redundant: bool = False
-    """Of a look-up of a scenario: an earlier call shows the same."""
+    """Of a call that only reads: an earlier one shows the same."""
 
 
 @dataclass
@@ -357,7 +357,7 @@ class GroundingSearch:
         call = assignment.as_call(spec, changed, result.content)
         if self.ground.assigner.identity.is_another(call, self.calls()):
             return False
-        if not changed and self.draft.scenario is not None and self._is_known(tool, result.content):
+        if not changed and self._is_known(tool, result.content):
             frame.redundant = True
             failure.repeated = True
             return False
@@ -378,10 +378,22 @@ class GroundingSearch:
         return True
 
     def _is_known(self, tool: str, content: Any) -> bool:
-        """Return whether an earlier call showed the same: one of this tool, or one that gave the very same object."""
+        """Return whether an earlier call showed the same: one of this tool, or one that gave the very same object.
+
+        Outside of stories, the object may also be a row of a list: who has read the row does not look it up again.
+        """
+        record = content if isinstance(content, Mapping) and len(content) > 2 else None
         return any(
-            call.result == content and (call.tool == tool or (isinstance(content, Mapping) and len(content) > 2))
+            call.result == content
+            if call.tool == tool
+            else record is not None and (call.result == record or self._lists(call.result, record))
             for call in self.calls()
+        )
+
+    def _lists(self, result: Any, record: Mapping[str, Any]) -> bool:
+        """Return whether a result has all of a record among its rows; a story says itself what is looked up."""
+        return self.draft.scenario is None and any(
+            all(name in row and row[name] == value for name, value in record.items()) for row in iterate_rows(result)
         )
 
     def _refused(self, tool: str, assignment: Assignment, result: ToolResult, failure: StepFailure) -> None:

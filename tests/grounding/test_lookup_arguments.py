@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from cellar import chain_of
 
 from trajsmith.environments import Environment, EnvironmentState, NativeSession, StateModel, tool
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
@@ -188,3 +189,62 @@ async def test_a_list_is_mostly_asked_for_by_what_an_earlier_call_gave() -> None
         grounded = await grounder.ground(chain, NativeSession(Store, spec))
         linked += isinstance(grounded.calls[1].provenance.get("box_id"), FromOutput)
     assert 42 <= linked <= 58
+
+
+class Parcel(StateModel):
+    parcel_id: str
+    weight: int
+    status: str
+
+
+class DepotState(EnvironmentState):
+    parcels: dict[str, Parcel] = {}
+
+
+class ParcelDepot(Environment[DepotState]):
+    """A depot whose list shows all that there is to know."""
+
+    @tool(effect="read")
+    def list_parcels(self) -> list[Parcel]:
+        """List the parcels."""
+        return list(self.state.parcels.values())
+
+    @tool(effect="read")
+    def get_parcel(self, parcel_id: str) -> Parcel:
+        """Show a parcel.
+
+        Args:
+            parcel_id: The parcel.
+        """
+        return self.lookup(self.state.parcels, parcel_id, "parcel")
+
+    @tool(effect="write")
+    def send_parcel(self, parcel_id: str) -> Parcel:
+        """Send a parcel.
+
+        Args:
+            parcel_id: The parcel.
+        """
+        parcel = self.lookup(self.state.parcels, parcel_id, "parcel")
+        parcel.status = "sent"
+        return parcel
+
+
+@pytest.mark.parametrize(
+    ("tools", "made"),
+    [
+        (("list_parcels", "get_parcel"), ["list_parcels"]),
+        (("list_parcels", "send_parcel"), ["list_parcels", "send_parcel"]),
+        (("send_parcel", "get_parcel", "get_parcel"), ["send_parcel"]),
+        (("get_parcel", "send_parcel"), ["get_parcel", "send_parcel"]),
+    ],
+)
+async def test_what_a_result_has_shown_is_not_looked_up_again(tools: tuple[str, ...], made: list[str]) -> None:
+    parcel = {"parcel_id": "P1", "weight": 3, "status": "new"}
+    state = {"now": "2026-03-01T09:00:00", "parcels": {"P1": parcel}}
+    spec = ParcelDepot.describe()
+    grounder = Grounder(spec, state, Phrasebook(), GroundSettings(min_calls=1))
+    for seed in range(5):
+        chain = chain_of(*tools, seed=seed, environment=ParcelDepot)
+        grounded = await grounder.ground(chain, NativeSession(ParcelDepot, spec))
+        assert [call.tool for call in grounded.calls] == made
