@@ -107,6 +107,13 @@ def test_the_command_writes_lists_for_runs(made):
     assert "order create" in shop.features and "create order" in shop.tools
 
 
+def test_the_folder_of_the_lists_is_made(made, tmp_path):
+    folder = tmp_path / "parts" / "first"
+    done = CliRunner().invoke(app, ["env", "split", str(made), "--out", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert {file.name for file in folder.iterdir()} == {"train.yaml", "held_out.yaml"}
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [

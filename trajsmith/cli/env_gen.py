@@ -258,7 +258,7 @@ def split(
 
     parts = split_environments(read_environments(catalogue), held_out, most_overlap, seed)
     directory = target or (catalogue if catalogue.is_dir() else catalogue.parent)
-    ensure_writable(directory / "train.yaml")
+    ensure_writable(directory / "train.yaml", make=True)
     files = write_split(directory, parts, catalogue)
     table = Table("family", "training", "held out", "in neither")
     for family, *counts in parts.count_families():
