@@ -73,13 +73,15 @@ def build_get_questions(entity: Entity) -> list[dict[str, Any]]:
     for asked in _iter_asked_values(entity):
         label, value = asked.noun, render_slot(asked.column, "out")
         words: dict[str, Any] = {"asks": [f"$.{asked.column.name}"]}
+        direct = [asked.direct.replace("{row}", slot)] if asked.direct else []
         if label:
             words["ask"] = [f"check the {label} of {slot}", f"find out the {label} of {slot}"]
-            words["say"] = [f"What is the {label} of {slot}?", f"Which {label} does {slot} have?"]
+            person = looks_like_person(asked.column)
+            words["say"] = direct if person else [*direct, f"Which {label} does {slot} have?"]
             words["answer"] = [f"The {label} is {value}.", f"It's {value}.", f"The {label} of the {noun} is {value}."]
         else:
             words["ask"] = [f"{verb} {asked.of_one.replace('{row}', slot)}" for verb in ("check", "find out")]
-            words["say"] = [asked.direct.replace("{row}", slot)] if asked.direct else []
+            words["say"] = direct
             words["answer"] = [f"{subject} {asked.fill(asked.states, 'out')}." for subject in ("It", f"The {noun}")]
         questions.append(words)
     return questions[:MOST_VALUES]
@@ -194,7 +196,8 @@ def _ask_for_each(
         ],
     }
     if asked.noun:
-        words["say"] = [f"Which {many} are there, and what is the {asked.noun} of each?"]
+        who = "who" if looks_like_person(asked.column) else "what"
+        words["say"] = [f"Which {many} are there, and {who} is the {asked.noun} of each?"]
     return words
 
 

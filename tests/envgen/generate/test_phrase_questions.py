@@ -17,7 +17,8 @@ TRIP = Entity(
         TableColumn(name="trip_id", kind="text"), TableColumn(name="trip_name", kind="text", unique=True),
         TableColumn(name="coach_id", kind="text", references="coaches"), TableColumn(name="fee", kind="number"),
         TableColumn(name="starts_at", kind="moment"), TableColumn(name="created_at", kind="moment"),
-        TableColumn(name="seats", kind="whole"), TableColumn(name="guide", kind="text", required=False),
+        TableColumn(name="seats", kind="whole"),
+        TableColumn(name="guide", kind="text", required=False, pool=("Ingrid Moreau",)),
         TableColumn(name="open", kind="flag"), TableColumn(name="status", kind="choice", choices=("planned", "full")),
     ),
 )  # fmt: skip
@@ -111,6 +112,7 @@ def test_a_record_that_is_looked_up_is_asked_about_and_told(book):
         for answer in question.answer:
             assert VALUES[field].format(7) in render_phrase(answer, {"out": make_row(7), "arg": {}})
     assert "When was {trip_id} created?" in questions["created_at"].say
+    assert questions["guide"].say == ("Who is the guide of {trip_id}?",)
 
 
 def test_a_list_is_asked_for_by_a_filter_on_another_column_only(book):
@@ -124,7 +126,7 @@ def test_a_list_is_asked_for_by_a_filter_on_another_column_only(book):
 
 def test_what_a_record_lacks_is_said_to_be_missing(book):
     asked = [question for question in book.tools["list_trips"].questions if "$.result[*].guide" in question.asks]
-    assert asked
+    assert any("Which trips are there, and who is the guide of each?" in question.say for question in asked)
     rows = [make_row(3), make_row(4) | {"guide": "Noor Sato"}]
     for question in asked:
         for answer in question.answer:
