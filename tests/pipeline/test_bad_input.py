@@ -40,6 +40,11 @@ class Item(StateModel):
     price: float
 
 
+class ItemName(StateModel):
+    item_id: str
+    title: str
+
+
 class ShopState(EnvironmentState):
     items: dict[str, Item]
 
@@ -53,9 +58,9 @@ class Shop(Environment[ShopState]):
         return ShopState(now="2026-01-01T09:00:00", items={item.item_id: item for item in items})
 
     @tool(effect="read")
-    def list_items(self) -> list[Item]:
+    def list_items(self) -> list[ItemName]:
         """List all items of the shop."""
-        return list(self.state.items.values())
+        return [ItemName(item_id=item.item_id, title=item.title) for item in self.state.items.values()]
 
     @tool(effect="read")
     def get_item(self, item_id: str) -> Item:
@@ -222,7 +227,7 @@ def test_an_environment_file_that_does_not_import_is_named_with_its_line(trajsmi
 # Environments that break while they work
 
 
-SHOP_FAULT = "shop.set_price: crash: RuntimeError: the till is on fire (shop.py:50)"
+SHOP_FAULT = "shop.set_price: crash: RuntimeError: the till is on fire (shop.py:55)"
 
 
 @pytest.mark.parametrize("working", [0, 1], ids=["at once", "after a while"])
