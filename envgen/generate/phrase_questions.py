@@ -104,11 +104,7 @@ def _iter_asked_values(entity: Entity) -> Iterator[_AskedValue]:
     """Yield the columns that people ask for, each with its words; those that every record has come first."""
     label = find_label_column(entity)
     for column in sorted(entity.columns, key=lambda one: not one.required):
-        if (
-            column in (label, entity.column(entity.key))
-            or column.references
-            or column.name in (entity.label, entity.bin)
-        ):
+        if column == label or column.name in (entity.key, entity.bin) or column.references:
             continue
         if column.kind in ("texts", "flag") or is_free_text(column):
             continue
@@ -123,9 +119,10 @@ def _word_noun(column: TableColumn, is_status: bool) -> _AskedValue | None:
     if not is_noun(noun) or noun.endswith((" at", " on", " by")) or " per " in noun or is_count(column):
         return None
     who = "Who" if looks_like_person(column) else "What"
+    is_said_alone = is_status and column.required and "draft" not in column.choices  # nothing "is draft"
     return _AskedValue(
         column, f"the {noun} of {{row}}", f"{who} is the {noun} of {{row}}?", f"the {noun} of each of {{}}", noun,
-        "is {v}" if is_status and column.required and "draft" not in column.choices else "", "{v}",
+        "is {v}" if is_said_alone else "", "{v}",
     )  # fmt: skip
 
 
@@ -263,11 +260,11 @@ def _render_items(lead: str, item: str) -> str:
     return f"{lead}{{% for r in out.result %}}{item}{{% if not loop.last %}}; {{% endif %}}{{% endfor %}}."
 
 
-def _render_few(clause: str, else_: str) -> str:
+def _render_few(clause: str, otherwise: str) -> str:
     """Return text with a clause for each record where they are few: "A starts on 3 May, and B starts on 4 May."."""
     between = "{% if not loop.first %}{% if loop.last %}, and {% else %}, {% endif %}{% endif %}"
     clauses = f"{{% for r in out.result %}}{between}{clause}{{% endfor %}}."
-    return f"{{% if out.result|length < {MANY} %}}{clauses}{{% else %}}{else_}{{% endif %}}"
+    return f"{{% if out.result|length < {MANY} %}}{clauses}{{% else %}}{otherwise}{{% endif %}}"
 
 
 def _render_answer(text: str, entity: Entity) -> str:

@@ -48,17 +48,17 @@ def make_row(number: int) -> dict:
     }  # fmt: skip
 
 
+def make_blueprint(trip: Entity, *operations: ToolBlueprint) -> Blueprint:
+    source = BlueprintSource(kind="tables", name="tours", digest="0")
+    return Blueprint(
+        name="tours", cls="Tours", title="Tours.", domain="travel", source=source, entities=(trip, COACH),
+        operations=operations,
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def book(tmp_path_factory) -> Phrasebook:
-    blueprint = Blueprint(
-        name="tours",
-        cls="Tours",
-        title="Tours.",
-        domain="travel",
-        source=BlueprintSource(kind="tables", name="tours", digest="0"),
-        entities=(TRIP, COACH),
-        operations=(LIST, GET),
-    )
+    blueprint = make_blueprint(TRIP, LIST, GET)
     path = tmp_path_factory.mktemp("tours") / "phrases.yaml"
     path.write_text(render_phrasebook(blueprint))
     return load_phrasebook(path)
@@ -171,13 +171,5 @@ def test_lists_tell_keys_only_now_and_then_where_names_are_enough(book):
             )
         }
     )
-    blueprint = Blueprint(
-        name="tours",
-        cls="Tours",
-        title="Tours.",
-        domain="travel",
-        source=BlueprintSource(kind="tables", name="tours", digest="0"),
-        entities=(within, COACH),
-        operations=(LIST,),
-    )
+    blueprint = make_blueprint(within, LIST)
     assert '- \'"{trip_name}" ({trip_id}' in render_phrasebook(blueprint)
