@@ -1,11 +1,13 @@
 """Generate many environments: in worker processes, each outcome kept as soon as it is known."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 
 from trajsmith.envgen.generate import Blueprint, GenerationResult, generate_environment
 from trajsmith.envgen.scale.catalogue import (
@@ -93,8 +95,9 @@ class _WorkerPool:
 
     def __init__(self, plan: MassPlan) -> None:
         self._plan = plan
-        several = plan.workers > 1
-        self._pool = ProcessPoolExecutor(plan.workers, get_context("spawn")) if several else None
+        self._pool: ProcessPoolExecutor | None = None
+        if plan.workers > 1:
+            self._pool = ProcessPoolExecutor(plan.workers, get_context("spawn"), initializer=end_with_parent)
 
     def __enter__(self) -> "_WorkerPool":
         return self
@@ -114,6 +117,22 @@ class _WorkerPool:
         jobs = {pool.submit(_generate, t, plan.out, plan.seed): one for one, t in zip(batch, texts, strict=True)}
         for job in as_completed(jobs):
             yield jobs[job], job.result()
+
+
+def end_with_parent() -> None:
+    """End this process as soon as the one that started it has ended, also if that one was killed.
+
+    A worker of a pool holds both ends of its own queue, so it would wait there for ever.
+    """
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def _write(selection: Selection, result: MassResult, plan: MassPlan) -> None:

@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -168,6 +171,31 @@ def test_a_killed_run_continues_where_it_was(stubbed, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "generate_environment", lambda *_, **__: pytest.fail("it is done"))
     again = generate_environments(selection, MassPlan(tmp_path, 9))
     assert {one.name for one in again.accepted} == {one.name for one in whole.accepted}
+
+
+ORPHAN = """
+import os, signal
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from trajsmith.envgen.scale.runner import end_with_parent
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=end_with_parent)
+    print(pool.submit(os.getpid).result(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_end_with_a_killed_process(tmp_path):
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN)
+    done = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    worker = Path(f"/proc/{int(done.stdout)}")
+    end = time.monotonic() + 60
+    while worker.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not worker.exists(), "the worker waits for ever"
 
 
 def test_enough_is_enough(stubbed, tmp_path):
