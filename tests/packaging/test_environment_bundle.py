@@ -94,7 +94,7 @@ print(len(entries), any("shop" in name.rpartition(".")[2] for name in sys.module
 
 def test_all_of_the_library_does_not_mean_bundles(python, tmp_path):
     code = "from trajsmith.environments.sources import *; print(len(expand_settings(EnvironmentSettings(library='*'))))"
-    assert execute(python, "-c", code, cwd=tmp_path).stdout == "8\n"
+    assert execute(python, "-c", code, cwd=tmp_path).stdout == "9\n"
 
 
 @pytest.mark.parametrize(
