@@ -14,6 +14,8 @@ ARCHITECTURES = frozenset({"llama", "qwen2", "qwen3"})
 """Architectures whose GGUF files Transformers reads and whose conversion here is tested or has the same layout."""
 CHAT_TOKENS = ("<|im_start|>", "<|im_end|>")
 """Tokens that Qwen3's chat template needs."""
+MODEL_AND_SPLITS = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
+"""Keys of a GGUF file: the kind of its tokenizer, and how texts are split before it."""
 QWEN3_TEMPLATE = "Qwen3's, as TRL ships it (Apache-2.0)"
 
 
@@ -89,7 +91,7 @@ def open_gguf_tokenizer(file: Path) -> tuple[Any, str]:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{file}: no tokenizer in it ({str(error).splitlines()[0]})") from error
-    restore_digit_splitting(tokenizer, file)
+    restore_byte_level(tokenizer, file)
     tokenizer.padding_side = "left"
     if tokenizer.chat_template and _is_trainable(tokenizer):
         return tokenizer, "the model's own"
@@ -121,14 +123,21 @@ def _is_trainable(tokenizer: Any) -> bool:
     return True
 
 
-def restore_digit_splitting(tokenizer: Any, file: Path) -> None:
-    """Split numbers into digits where the file says so; Transformers' conversion leaves that step out."""
-    from gguf import GGUFReader
-    from tokenizers import pre_tokenizers
+def restore_byte_level(tokenizer: Any, file: Path) -> None:
+    """Set what a GGUF file says of bytes and digits and what Transformers' conversion leaves out.
 
-    field = GGUFReader(file).fields.get("tokenizer.ggml.pre")
-    if field is None or str(field.contents()) != "smollm":
-        return
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
+    Numbers are split into digits where the file says so. Tokens of byte-level BPE are spelled in its own letters; 5.17
+    puts steps of another kind before the decoder of these, at which llguidance takes the letters for text, so that no
+    constrained call ends well.
+    """
+    from gguf import GGUFReader
+    from tokenizers import decoders, pre_tokenizers
+
+    fields = GGUFReader(file).fields
+    model, splits = (str(fields[name].contents()) if name in fields else "" for name in MODEL_AND_SPLITS)
+    if model == "gpt2":
+        tokenizer.backend_tokenizer.decoder = decoders.ByteLevel()
+    if splits == "smollm":
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        )

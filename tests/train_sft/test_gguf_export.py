@@ -69,6 +69,30 @@ def test_the_file_is_the_same_model(checkpoint, tmp_path):
         assert torch.allclose(before(ids).logits, after(ids).logits, atol=1e-5)
 
 
+def test_bytes_are_read_as_bytes_whatever_the_conversion_says(checkpoint, tmp_path, monkeypatch):
+    """Transformers 5.17 puts decoders of another kind of tokenizer first; grammars then do not find the line break."""
+    from llguidance.hf import from_tokenizer
+    from tokenizers import decoders
+    from transformers import AutoTokenizer
+
+    from trajsmith.train_sft.gguf_export import export_gguf
+    from trajsmith.train_sft.gguf_files import open_gguf_tokenizer
+
+    file = tmp_path / "out" / "model.gguf"
+    export_gguf(checkpoint, file)
+    convert = AutoTokenizer.from_pretrained
+
+    def convert_as_5_17(*args, **options):
+        tokenizer = convert(*args, **options)
+        others = [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("\u2581", " "), decoders.ByteLevel()]
+        tokenizer.backend_tokenizer.decoder = decoders.Sequence(others)
+        return tokenizer
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", convert_as_5_17)
+    read, _ = open_gguf_tokenizer(file)
+    assert from_tokenizer(read).decode_bytes(read("a\nb", add_special_tokens=False)["input_ids"]) == b"a\nb"
+
+
 def test_the_template_renders_as_before(checkpoint):
     from transformers import AutoTokenizer
 
