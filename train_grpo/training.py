@@ -19,8 +19,13 @@ from trajsmith.train_sft.checkpoint import (
     save_atomically,
     translate_write_errors,
 )
-from trajsmith.train_sft.libraries import build_trainer_arguments, require_train, restrict_logits_to_loss_tokens
-from trajsmith.train_sft.training import build_lora_config, check_resume, merge_adapters, write_metrics
+from trajsmith.train_sft.libraries import (
+    build_lora_config,
+    build_trainer_arguments,
+    require_train,
+    restrict_logits_to_loss_tokens,
+)
+from trajsmith.train_sft.training import check_resume, merge_adapters, write_metrics
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from trajsmith.models.precision import wants_bf16_autocast
-from trajsmith.records import InputError, install_command, suggest_names
+from trajsmith.records import InputError, JsonObject, install_command, suggest_names
 
 RESERVED_ARGUMENTS = frozenset({"output_dir", "report_to", "max_length", "assistant_only_loss", "logging_dir"})
 """Settings of the trainers that have a place of their own in our configuration, or are not for choosing."""
@@ -96,3 +96,29 @@ def restrict_logits_to_loss_tokens() -> None:
 
     if not torch.cuda.is_available() and "_use_triton" in vars(utils):
         vars(utils)["_use_triton"] = lambda device: True
+
+
+def build_lora_config(values: JsonObject | None) -> Any:
+    """Build peft's `LoraConfig`; None, for training all weights, stays None.
+
+    Raises:
+        InputError: A setting is unknown or has another type.
+    """
+    if values is None:
+        return None
+    from peft import LoraConfig
+
+    unknown = sorted(set(values) - {item.name for item in dataclasses.fields(LoraConfig)})
+    if unknown:
+        raise InputError(f"lora.{unknown[0]}: peft's LoraConfig has no such setting")
+    check_types(LoraConfig, values, "lora")
+    return LoraConfig(**({"task_type": "CAUSAL_LM"} | values))
+
+
+def compile_layers(model: Any) -> None:
+    """Let `torch.compile` compile the layers of a model, for batches of any size.
+
+    All layers share one compiled function. The model as a whole would be compiled anew for every kind of batch.
+    """
+    for layer in model.get_decoder().layers:
+        layer.compile(dynamic=True)

@@ -13,16 +13,12 @@ from trajsmith.train_sft.checkpoint import (
     open_training_model,
     open_training_tokenizer,
 )
-from trajsmith.train_sft.libraries import (
-    build_trainer_arguments,
-    require_train,
-)
+from trajsmith.train_sft.libraries import build_lora_config, build_trainer_arguments, require_train
 from trajsmith.train_sft.mixing import leave_out_calls, mix_rows
 from trajsmith.train_sft.settings import DpoConfig
 from trajsmith.train_sft.training import (
     MAX_REFUSED_SHARE,
     build_datasets,
-    build_lora_config,
     build_validation_arguments,
     check_resume,
     load_split,

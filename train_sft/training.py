@@ -22,8 +22,9 @@ from trajsmith.train_sft.checkpoint import (
 )
 from trajsmith.train_sft.freezing import freeze_parameters
 from trajsmith.train_sft.libraries import (
+    build_lora_config,
     build_trainer_arguments,
-    check_types,
+    compile_layers,
     require_train,
     restrict_logits_to_loss_tokens,
 )
@@ -309,6 +310,8 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     model = open_starting_model(config, tokenizer)
     if config.freeze != FreezeSettings():
         freeze_parameters(model, config.freeze)
+    if config.compile_layers:
+        compile_layers(model)
     if config.share_prefix:
         use_tree_attention(model, config.model or "scratch")
         data = build_tree_datasets(plan, read_batch_size(config))
@@ -423,26 +426,6 @@ def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:
     """Return the trained model for serving: LoRA adapters are merged into the weights."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     return model.merge_and_unload() if lora is not None else model
-
-
-def build_lora_config(values: JsonObject | None) -> Any:
-    """peft's settings, or None for full fine-tuning."""
-    if values is None:
-        return None
-    from peft import LoraConfig
-
-    return build_lora_arguments(LoraConfig, values)
-
-
-def build_lora_arguments(kind: type, values: JsonObject) -> Any:
-    import dataclasses
-
-    known = {item.name for item in dataclasses.fields(kind)}
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise InputError(f"lora.{unknown[0]}: peft's LoraConfig has no such setting")
-    check_types(kind, values, "lora")
-    return kind(**({"task_type": "CAUSAL_LM"} | values))
 
 
 def write_metrics(history: Iterable[JsonObject], out: Path) -> None:

@@ -448,14 +448,45 @@ def test_frozen_parameters_keep_their_values(trained, folder, tmp_path):
         freeze_parameters(open_model(str(trained)), FreezeSettings(layers=1))
 
 
+def test_compiled_layers_give_the_same_loss_and_are_saved_under_the_same_names(trained, folder, tmp_path, monkeypatch):
+    import json
+
+    import torch
+
+    from trajsmith.models.transformers_engine import open_model
+    from trajsmith.train_sft.training import train
+
+    compiled = []
+
+    def compile_eagerly(module, **options):
+        """Traces and guards as always; no C++ compiler is needed for what they lead to."""
+        compiled.append((type(module).__name__, options))
+        module._compiled_call_impl = torch.compile(module._call_impl, backend="eager", **options)
+
+    monkeypatch.setattr(torch.nn.Module, "compile", compile_eagerly)
+    names, losses = [], []
+    for name, given in (("plain", False), ("compiled", True)):
+        trainer = TRAINER | {"max_steps": 2, "optim": "sgd", "bf16": False}
+        train(
+            config(folder, scratch=None, model=str(trained), out=tmp_path / name, trainer=trainer, compile_layers=given)
+        )
+        lines = [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        losses.append([line["loss"] for line in lines if "loss" in line])
+        names.append(set(open_model(str(tmp_path / name)).state_dict()))
+    assert [kind for kind, _ in compiled] == ["Qwen3DecoderLayer"] and compiled[0][1] == {"dynamic": True}
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5) and names[0] == names[1]
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"datasets": ({"dataset": "elsewhere"},)}, "name a dataset or give datasets"),
         ({"dataset": None}, "name a dataset or give datasets"),
         ({"lora": {"r": 2}, "freeze": {"embeddings": True}}, "leave freeze out"),
+        ({"lora": {"r": 2}, "compile_layers": True}, "leave share_prefix and lora out"),
+        ({"share_prefix": True, "compile_layers": True}, "leave share_prefix and lora out"),
     ],
-    ids=["two", "none", "lora"],
+    ids=["two", "none", "lora", "compiled lora", "compiled tree"],
 )
 def test_settings_that_do_not_go_together(folder, changes, said):
     with pytest.raises(ValueError, match=said):
