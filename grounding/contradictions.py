@@ -83,7 +83,8 @@ def find_contradiction(
 
     What a write changed is undone where a later one brings the value back, unless that one makes something of it, as a
     checkout does of a basket. What the dialogue itself made is undone where a later call takes it away or, outside of
-    scenarios, changes its status and nothing else.
+    scenarios, changes its status and nothing else. Outside of scenarios, nobody takes away what they have just changed:
+    a booking is not extended and cancelled.
 
     Args:
         write: The write.
@@ -96,6 +97,8 @@ def find_contradiction(
         if write.changes.restores(before.changes) and (destructive or not write.changes.created):
             return "undone"
         if (destructive or not in_scenario) and _settles(write, before):
+            return "undone"
+        if destructive and not in_scenario and _same_entity(write.call, before.call):
             return "undone"
         if not in_scenario and before.call.tool == write.call.tool and _same_entity(write.call, before.call):
             return "repeated_goal"

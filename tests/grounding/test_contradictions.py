@@ -67,6 +67,14 @@ def test_a_contradiction_is_found(
     assert find_contradiction(second, [first], in_scenario, False, TODAY) == expected
 
 
+@pytest.mark.parametrize(("in_scenario", "expected"), [(False, "undone"), (True, None)])
+def test_what_was_changed_is_not_taken_away_outside_of_scenarios(in_scenario: bool, expected: str | None) -> None:
+    booked, longer = {"stays": {"S1": {"nights": 1}}}, {"stays": {"S1": {"nights": 2}}}
+    gone = {"stays": {"S1": {"nights": 2, "status": "cancelled"}}}
+    extend, cancel = write("extend", booked, longer, stay_id="S1"), write("cancel", longer, gone, stay_id="S1")
+    assert find_contradiction(cancel, [extend], in_scenario, True, TODAY) == expected
+
+
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_chain_does_not_freeze_and_unfreeze_one_card(seed: int) -> None:
     tools = ("find_customer_by_phone", "list_cards", "freeze_card", "unfreeze_card")

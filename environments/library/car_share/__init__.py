@@ -57,9 +57,10 @@ class CarShare(Environment[CarShareState]):
     # Rules of member support
 
     1. Only the membership whose number the caller gives as their own may be opened, with its reservations and fees.
-    2. Doors, immobiliser, charge card, damages and roadside help are about the car that the caller has now, which the
+    2. Doors, immobiliser, charge card, damage and roadside help are about the car that the caller has now, which the
        system knows. Doors are switched from here only with the code that the member reads at the windscreen, and they
-       are not locked while the drive is on.
+       are not locked while the drive is on. Nobody gets into a car that was locked from
+       outside before it is unlocked again.
     3. A car is reserved from tomorrow to 30 days ahead, in the member's town, as long as the driving licence is valid,
        and when neither the car nor the member has another reservation at that time.
     4. A running or upcoming reservation can be extended by at most 240 minutes at once, and not into the time of the
@@ -72,8 +73,8 @@ class CarShare(Environment[CarShareState]):
     8. A mechanic or a tow truck comes only for a red light, and once for each car. With an amber light, the trip can
        go on. The words beside the light decide, as the member reads them.
     9. The charge card in the glove compartment works for the rest of the trip once its number has been activated.
-    10. A damage is reported once for each part. What was there before costs nothing; of a damage of their own, members
-        pay at most the excess of their tariff.
+    10. Damage is reported once for each part. What was there before costs nothing; of damage of their own doing,
+        members pay at most the excess of their tariff.
     11. A change of tariff starts on the first day of the next month. Only one change can wait at a time.
     """
     rules = (
@@ -223,7 +224,10 @@ class CarShare(Environment[CarShareState]):
         Args:
             windscreen_code: Code on the card behind the windscreen of the car.
         """
-        return self._switch_doors(rules.car_by_code(self.state, windscreen_code), "unlocked")
+        car = rules.car_by_code(self.state, windscreen_code)
+        if car.doors == "unlocked":
+            raise ToolError("the doors are unlocked already")
+        return self._switch_doors(car, "unlocked")
 
     @tool(effect="write", confirm="never")
     def lock_car(self, windscreen_code: str) -> DoorsSwitched:
@@ -235,6 +239,8 @@ class CarShare(Environment[CarShareState]):
         car = rules.car_by_code(self.state, windscreen_code)
         if car.drive == "on":
             raise ToolError("the drive is still on; please have it switched off first")
+        if car.doors == "locked":
+            raise ToolError("the doors are locked already")
         return self._switch_doors(car, "locked")
 
     def _switch_doors(self, car: Car, doors: Doors) -> DoorsSwitched:
@@ -302,7 +308,7 @@ class CarShare(Environment[CarShareState]):
 
     @tool(effect="write", confirm="never")
     def report_damage(self, member_id: str, part: Part, origin: Origin) -> DamageReported:
-        """Write down a damage on the car that a member has now.
+        """Write down damage to the car that a member has now.
 
         Args:
             member_id: Member.
@@ -314,7 +320,7 @@ class CarShare(Environment[CarShareState]):
         trip = rules.find_trip(self.state)
         for each in self.state.damages.values():
             if each.reservation_id == trip.reservation_id and each.part == part:
-                raise ToolError("a damage of this part was reported during this trip already")
+                raise ToolError("damage to this part was reported during this trip already")
         damage = Damage(
             damage_id=f"DM{40 + int(self.new_id('damage'))}",
             reservation_id=trip.reservation_id,
@@ -398,16 +404,19 @@ class CarShare(Environment[CarShareState]):
     @tool(effect="read", actor="user")
     def read_dashboard(self) -> Dashboard:
         """Look at the car's dashboard: warning light and the words beside it, charge, kilometres."""
+        rules.check_inside(self._car)
         return rules.render_dashboard(self._car)
 
     @tool(effect="write", actor="user", confirm="never")
     def press_start_button(self) -> StartAttempt:
         """Press the car's start button with a foot on the brake, which switches the drive on, or off if it is on."""
+        rules.check_inside(self._car)
         return rules.press_start(self._car)
 
     @tool(effect="read", actor="user")
     def look_in_glove_compartment(self) -> GloveCompartment:
         """Look into the car's glove compartment: the number on the charge card, and the claim form."""
+        rules.check_inside(self._car)
         return GloveCompartment(
             charge_card=self._car.charge_card, claim_form="in its folder" if self._car.claim_form else "missing"
         )

@@ -207,6 +207,12 @@ def check_waiver(state: CarShareState, fee: Fee) -> None:
             raise ToolError("one fee was waived in the last 12 months already")
 
 
+def check_inside(car: Car) -> None:
+    """Refuse what can be done only in the car once it was locked from outside; it may lock itself around a driver."""
+    if car.doors == "locked" and car.remote_commands + car.lock_attempts:
+        raise ToolError("the doors are locked, so the member cannot get into the car")
+
+
 def render_dashboard(car: Car) -> Dashboard:
     """Describe the dashboard as a person sees it."""
     return Dashboard(
@@ -219,7 +225,7 @@ def render_dashboard(car: Car) -> Dashboard:
 
 def press_start(car: Car) -> StartAttempt:
     """Switch the drive on or off as far as the car allows, and describe what the dashboard shows then."""
-    car.starts += 1
+    car.starts, car.doors = car.starts + 1, "unlocked"  # who sits at the wheel is not locked out
     if car.drive == "on":
         car.drive, message = "off", "Switched off"
     elif car.cable_in:

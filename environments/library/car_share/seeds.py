@@ -36,16 +36,16 @@ TARIFFS: tuple[tuple[str, float, float, float, float], ...] = (
 )
 MODELS: tuple[tuple[str, CarKind, Fuel, int], ...] = (
     ("Wren", "city_car", "electric", 4),
-    ("Wren Plus", "city_car", "electric", 4),
+    ("Robin", "city_car", "electric", 4),
     ("Linnet", "city_car", "petrol", 4),
     ("Heron", "estate", "electric", 5),
-    ("Heron Hybrid", "estate", "hybrid", 5),
+    ("Bittern", "estate", "hybrid", 5),
     ("Curlew", "estate", "petrol", 5),
     ("Pelican", "van", "electric", 3),
-    ("Pelican Max", "van", "petrol", 3),
+    ("Gannet", "van", "petrol", 3),
     ("Siskin", "city_car", "hybrid", 4),
 )
-IN_USE = ("Wren", "Wren Plus", "Heron", "Pelican")
+IN_USE = ("Wren", "Robin", "Heron", "Pelican")
 """Models that the caller may have: they run on electricity alone."""
 PLACES = ("Market Hall", "Town Baths", "Library Yard", "Old Brewery", "Rose Gardens", "Station East", "Mill Bridge")
 FINES: tuple[tuple[FeeReason, float, float], ...] = (
@@ -174,8 +174,8 @@ def _give_car(state: CarShareState, rng: random.Random) -> None:
     if car.start_fault == "weak_battery":
         car.warning = "Battery not charging"
     car.charge_percent = rng.randrange(9, 90)
-    car.app_connected = rng.random() < 0.5
-    car.doors = "locked" if car.app_connected and rng.random() < 0.5 else "unlocked"
+    # Locked out without the app, unlocked without it, or as it should be: people ask to unlock only what is locked.
+    car.app_connected, car.doors = rng.choice(((False, "locked"), (False, "unlocked"), (True, "unlocked")))
     car.charging_point_works = rng.random() < 0.7
 
 
@@ -225,7 +225,7 @@ def _add_reservation(
         starts_at=start,
         ends_at=end,
         status=status,
-        price=round(hours * compute_hourly_price(state, member, car), 2),
+        price=round(hours * compute_hourly_price(state, member, car) / (2 if status == "cancelled" else 1), 2),
     )
 
 

@@ -27,7 +27,7 @@ class Tariff(StateModel):
     hourly_price: float
     km_price: float
     excess: float
-    """What the member pays at most for a damage of their own."""
+    """What the member pays at most for damage of their own doing."""
 
 
 class Member(StateModel):

@@ -22,6 +22,7 @@ def share() -> CarShare:
             del state.reservations[key]
     car = car_of(env)
     car.warning, car.start_fault, car.app_connected, car.charging_point_works = None, "none", True, True
+    car.doors = "unlocked"
     return env
 
 
@@ -64,14 +65,25 @@ def test_only_the_callers_membership_is_opened(share: CarShare) -> None:
 
 
 def test_doors_are_switched_with_the_code_of_the_car_and_not_while_it_is_on(share: CarShare) -> None:
-    refused(share, "unlock_car", {"windscreen_code": "ZZ1"}, "not the code of the reserved car")
+    refused(share, "lock_car", {"windscreen_code": "ZZ1"}, "not the code of the reserved car")
     code = {"windscreen_code": done(share, "read_windscreen_code", {}, user=True)["windscreen_code"]}
-    assert done(share, "unlock_car", code)["doors"] == "unlocked"
+    refused(share, "unlock_car", code, "unlocked already")
     assert done(share, "press_start_button", {}, user=True)["drive"] == "on"
     refused(share, "lock_car", code, "drive is still on")
     assert done(share, "lock_doors_with_app", {}, user=True)["app_message"] == "Please switch off the drive first"
     assert done(share, "press_start_button", {}, user=True)["message"] == "Switched off"
     assert done(share, "lock_car", code)["doors"] == "locked"
+    refused(share, "lock_car", code, "locked already")
+    assert done(share, "unlock_car", code)["doors"] == "unlocked"
+
+
+@pytest.mark.parametrize("tool", ["read_dashboard", "press_start_button", "look_in_glove_compartment"])
+def test_nobody_gets_into_a_car_that_was_locked_from_outside(share: CarShare, tool: str) -> None:
+    done(share, "lock_car", {"windscreen_code": car_of(share).windscreen_code})
+    result = share.call(tool, {}, "user")
+    assert not result.ok
+    assert "the doors are locked" in str(result.content)
+    done(share, "read_windscreen_code", {}, user=True)
 
 
 def test_the_agent_locks_what_the_app_does_not_reach(share: CarShare) -> None:
@@ -202,7 +214,7 @@ def test_one_small_fee_is_waived_in_a_year(share: CarShare) -> None:
     refused(share, "waive_fee", {"fee_id": "FE4"}, "in the last 12 months already")
 
 
-def test_a_damage_costs_who_did_it_and_is_reported_once(share: CarShare) -> None:
+def test_damage_costs_who_did_it_and_is_reported_once(share: CarShare) -> None:
     state = share.state
     call = {"member_id": state.user_id, "part": "wheel"}
     assert done(share, "report_damage", {**call, "origin": "found"})["to_pay_at_most"] == 0
@@ -241,6 +253,7 @@ def test_seed_states_are_consistent_and_keep_the_rules(seed: int) -> None:
         (each.starts_at > state.now) == (each.status == "upcoming") for each in mine if each.status != "cancelled"
     )
     assert next(each for each in mine if each.status == "running").ends_at > state.now
+    assert car.doors == "unlocked" or not car.app_connected
     assert (car.start_fault != "weak_battery") or car.warning == "Battery not charging"
     upcoming = [each for each in state.reservations.values() if each.status in ("running", "upcoming")]
     assert not [
