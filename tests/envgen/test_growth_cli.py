@@ -22,7 +22,7 @@ def test_duplicates_of_the_library(monkeypatch, capsys, tmp_path):
     code, out, _ = run(
         monkeypatch, capsys, "env", "duplicates", "--library", "--threshold", "0.05", "--json", str(tmp_path / "p.json")
     )
-    assert code == 0 and out.startswith("8 environments, ")
+    assert code == 0 and out.startswith("9 environments, ")
     pairs = json.loads((tmp_path / "p.json").read_text())
     assert len(pairs) > 3 and {"keep", "drop", "score", "counterparts"} <= pairs[0].keys()
     assert f"keep {pairs[0]['keep']}, drop {pairs[0]['drop']} (tools" in out
@@ -69,7 +69,7 @@ def test_sources_are_shown_with_what_is_left_out(monkeypatch, capsys, tmp_path):
     ("words", "message"),
     [
         (["duplicates"], "name directories or environments, or give --library"),
-        (["taxonomy", "--library", "--groups", "99"], "99 groups of 8 environments: ask for fewer"),
+        (["taxonomy", "--library", "--groups", "99"], "99 groups of 9 environments: ask for fewer"),
         (["gaps", "nowhere"], "no environment named 'nowhere'"),
         (["gaps", "--library", "--candidates", "pyproject.toml"], "no JSON"),
         (["sources"], "give exactly one of --from-tasks, --from-documents, --from-domains"),

@@ -23,7 +23,7 @@ NOT_SEARCHED = {
     "english_grammar._STATE", "german_grammar._ADJECTIVE",
     "ray_workers.ADDRESS", "value_formatting._SNAKE", "value_types._NUMBER",
     "written_checks._RAISED", "arithmetic._TOKEN", "statefulness._QUOTED", "statefulness._WORD",
-    "call_contract._ERROR_TEXT", "call_formats._MISTRAL_CALL",
+    "call_contract._ERROR_TEXT", "call_formats._MISTRAL_CALL", "call_formats._SEMICOLON", "refusals._FIELDS",
 }  # fmt: skip
 """Expressions that are matched at one place of a text only, or read command lines, metadata of packages, texts that are
 cut before, and (arithmetic) what a worker is given, whose CPU time is limited."""
