@@ -14,7 +14,7 @@ ARCHITECTURES = frozenset({"llama", "qwen2", "qwen3"})
 """Architectures whose GGUF files Transformers reads and whose conversion here is tested or has the same layout."""
 CHAT_TOKENS = ("<|im_start|>", "<|im_end|>")
 """Tokens that Qwen3's chat template needs."""
-MODEL_AND_SPLITS = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
+TOKENIZER_KEYS = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
 """Keys of a GGUF file: the kind of its tokenizer, and how texts are split before it."""
 QWEN3_TEMPLATE = "Qwen3's, as TRL ships it (Apache-2.0)"
 
@@ -134,7 +134,7 @@ def restore_byte_level(tokenizer: Any, file: Path) -> None:
     from tokenizers import decoders, pre_tokenizers
 
     fields = GGUFReader(file).fields
-    model, splits = (str(fields[name].contents()) if name in fields else "" for name in MODEL_AND_SPLITS)
+    model, splits = (str(fields[name].contents()) if name in fields else "" for name in TOKENIZER_KEYS)
     if model == "gpt2":
         tokenizer.backend_tokenizer.decoder = decoders.ByteLevel()
     if splits == "smollm":

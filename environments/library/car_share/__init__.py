@@ -59,8 +59,8 @@ class CarShare(Environment[CarShareState]):
     1. Only the membership whose number the caller gives as their own may be opened, with its reservations and fees.
     2. Doors, immobiliser, charge card, damage and roadside help are about the car that the caller has now, which the
        system knows. Doors are switched from here only with the code that the member reads at the windscreen, and they
-       are not locked while the drive is on. Nobody gets into a car that was locked from
-       outside before it is unlocked again.
+       are not locked while the drive is on. Nobody gets into a car that was locked from outside before it is unlocked
+       again.
     3. A car is reserved from tomorrow to 30 days ahead, in the member's town, as long as the driving licence is valid,
        and when neither the car nor the member has another reservation at that time.
     4. A running or upcoming reservation can be extended by at most 240 minutes at once, and not into the time of the
