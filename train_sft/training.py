@@ -1,5 +1,6 @@
 """`trajsmith sft`: rows become what TRL's `SFTTrainer` takes, it trains, and the model is saved with its templates."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -429,5 +430,8 @@ def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:
 
 
 def write_metrics(history: Iterable[JsonObject], out: Path) -> None:
-    """The trainer's log, a line per entry, beside the model."""
-    (out / "metrics.jsonl").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in history))
+    """Write the trainer's log beside the model, a line per entry; its last one gets the process's CPU time."""
+    entries = [
+        entry | {"train_cpu_seconds": time.process_time()} if "train_runtime" in entry else entry for entry in history
+    ]
+    (out / "metrics.jsonl").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))
