@@ -57,8 +57,8 @@ train-demo train-scratch arena-demo: export MALLOC_TRIM_THRESHOLD_ = 20000000000
 PRETRAINED := runs/pretrained-demo
 DEMO_RUNS := data held_out foreign
 DEMO_TASKS := seen held_out foreign
-DEMO_EVALS := $(foreach model,base sft dpo grpo,$(DEMO_TASKS:%=$(PRETRAINED)/eval-$(model)-%/results.json))
-train-demo: demo-model  ## Fine-tune a pretrained model, train it by DPO and by GRPO, and evaluate each; stopped, the same command goes on
+DEMO_EVALS := $(foreach model,base sft dpo grpo,$(patsubst %,$(PRETRAINED)/eval-$(model)-%/results.json,$(DEMO_TASKS) bfcl))
+train-demo: demo-model .integrations/.bfcl  ## Fine-tune a pretrained model, train it by DPO and by GRPO, and evaluate each; stopped, the same command goes on
 	$(MAKE) $(PRETRAINED)/sft/config.json
 	OMP_NUM_THREADS=1 $(MAKE) -j2 $(DEMO_EVALS)
 	$(BIN)/python benchmarks/pretrained_demo.py $(PRETRAINED)
@@ -77,13 +77,18 @@ $(PRETRAINED)/pass-rates/results.json: | $(PRETRAINED)/sft/config.json
 		--set constrained=false --set settings.samples=4
 
 # eval-MODEL-TASKS; unseen tasks of the six environments are the test split of their run, other runs are played whole.
+# The rows of the trainings are looked through for tasks of the public benchmark.
+demo_model = $(if $(filter base,$(1)),runs/models/SmolLM2-135M-Instruct,$(PRETRAINED)/$(1))
 define evaluate
+$(PRETRAINED)/eval-$(1)-bfcl/results.json: | $(PRETRAINED)/data/summary.json $(if $(filter base,$(1)),,$(PRETRAINED)/$(1)/config.json)
+	$(BIN)/trajsmith bench bfcl --environment .integrations/bfcl --category simple_python,multiple --limit 40 --max-tokens 160 \
+		--model $(demo_model) --trained-on $(PRETRAINED)/data --out $$(@D)
 $(PRETRAINED)/eval-$(1)-seen/results.json: | $(PRETRAINED)/data/summary.json
 $(PRETRAINED)/eval-$(1)-held_out/results.json: | $(PRETRAINED)/held_out/summary.json
 $(PRETRAINED)/eval-$(1)-foreign/results.json: | $(PRETRAINED)/foreign/summary.json
 $(DEMO_TASKS:%=$(PRETRAINED)/eval-$(1)-%/results.json): $(PRETRAINED)/eval-$(1)-%/results.json: $(if $(filter base,$(1)),,| $(PRETRAINED)/$(1)/config.json)
 	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$$(@D) \
-		--set model=$(if $(filter base,$(1)),runs/models/SmolLM2-135M-Instruct,$(PRETRAINED)/$(1)) \
+		--set model=$(demo_model) \
 		$$(if $$(filter seen,$$*),--set limit=12,--set run=$(PRETRAINED)/$$* --set split=all)
 endef
 $(foreach model,base sft dpo grpo,$(eval $(call evaluate,$(model))))

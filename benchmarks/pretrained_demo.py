@@ -46,6 +46,7 @@ def main() -> None:
         print_calls(arguments.calls, [arguments.folder, *arguments.more])
         return
     print_table(arguments.folder)
+    print_trainings(arguments.folder)
     for name, panels in CURVES.items():
         file = arguments.folder / name / "metrics.jsonl"
         if file.is_file():
@@ -66,6 +67,35 @@ def print_table(folder: Path) -> None:
             episodes = read_episodes(folder / f"eval-{model}{suffix}" / "episodes.jsonl")
             empty = f"| {title} | {group} | not evaluated | | | | |"
             print(row_of(title, group, score_episodes(episodes)[0]) if episodes else empty)
+        print(format_bench_row(title, folder / f"eval-{model}-bfcl"))
+
+
+def format_bench_row(title: str, folder: Path) -> str:
+    """Return the line of the public benchmark, with the rows of the training that hold its tasks."""
+    group, file = "BFCL v4, simple and multiple, by its own checker", folder / "results.json"
+    if not file.is_file():
+        return f"| {title} | {group} | not evaluated | | | | |"
+    score = json.loads(file.read_bytes())["scores"][0]
+    reports = json.loads((folder / "contamination.json").read_bytes())
+    held, rows = (sum(sum(one["matched"].values()) for one in reports), sum(one["rows"] for one in reports))
+    interval = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
+    errors = ", ".join(f"{error} {number}" for error, number in list(score["errors"].items())[:3])
+    cells = (title, group, score["tasks"], f"{100 * score['pass1']:.1f} %", interval, "", errors)
+    return f"| {' | '.join(map(str, cells))}; {held} of {rows} rows hold its tasks |"
+
+
+def print_trainings(folder: Path) -> None:
+    """Print what each training read and cost as Markdown: process time of all threads, its start included."""
+    print("| training | steps | tokens | CPU time | wall time |")
+    print("|---|---|---|---|---|")
+    for name in CURVES:
+        if not (file := folder / name / "metrics.jsonl").is_file():
+            continue
+        log = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        end = next(entry for entry in reversed(log) if "train_runtime" in entry)
+        tokens = max((entry["num_tokens"] for entry in log if "num_tokens" in entry), default=0)
+        cost = f"{end['train_cpu_seconds'] / 60:.0f} min | {end['train_runtime'] / 60:.0f} min"
+        print(f"| {MODELS[name]} | {end['step']} | {tokens:,.0f} | {cost} |")
 
 
 def print_calls(run: Path, evaluations: list[Path]) -> None:

@@ -142,7 +142,9 @@ def _check_question(out: Path, question: dict[str, str]) -> None:
     with storage_boundary(out):
         out.mkdir(parents=True, exist_ok=True)
     if file.is_file() and orjson.loads(file.read_bytes()) != question and count_records(out / PLAYS):
-        raise InputError(f"{out} holds results of another model or benchmark: name another folder with --out")
+        raise InputError(
+            f"{out} holds results of another model or benchmark, or of other settings: name another folder with --out"
+        )
     write_whole_file(file, orjson.dumps(question))
 
 

@@ -12,6 +12,7 @@ from trajsmith.evals.bench import BenchPlay, run_suite
 from trajsmith.evals.suites import CallRecord, SuiteTask
 from trajsmith.evals.suites.players import build_baseline, build_model_player
 from trajsmith.models import CallableModel, ChatReply, Usage
+from trajsmith.pipeline.bench import BenchConfig
 from trajsmith.records import FunctionCall, InputError, Message, ModelFault, RunError, ToolCall
 from trajsmith.records.journal import read_entries
 
@@ -81,6 +82,12 @@ async def test_an_endpoint_that_dies_leaves_tasks_unscored_and_the_same_command_
     assert len({one.task for one in read_entries(tmp_path / "plays.jsonl", BenchPlay) if one.passed}) == 8
     with pytest.raises(InputError, match="another model or benchmark"):
         await run_suite(Sums(), tasks, build_model_player(model), tmp_path, QUESTION | {"model": "other"})
+
+
+def test_results_of_shorter_messages_are_results_of_another_question():
+    asked = {"suite": "bfcl", "model": "m", "out": Path("out")}
+    usual, shorter = (BenchConfig(**asked, **more).question("1", False) for more in ({}, {"max_tokens": 160}))
+    assert usual == {"suite": "bfcl", "version": "1", "model": "m"} and shorter == usual | {"max_tokens": "160"}
 
 
 async def test_scripted_players_score_what_the_checker_gives_and_are_diagnosed(tmp_path):

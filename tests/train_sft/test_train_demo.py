@@ -1,6 +1,7 @@
 """The demonstration's configurations fit together, and its figures are drawn from what trainers log."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,27 @@ def test_curves_leave_out_the_summary_and_average_over_the_steps_before(tmp_path
     pytest.importorskip("matplotlib", reason="matplotlib is missing: pip install -e '.[train]'")
     demo.draw(entries, demo.CURVES["sft"][:1] * 2, "fine-tuned", tmp_path / "curve.png", 1)
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_of_the_pretrained_model_has_the_public_benchmark_and_what_each_training_cost(tmp_path, capsys):
+    demo, bench = benchmark("pretrained_demo"), tmp_path / "eval-sft-bfcl"
+    for folder in ("sft", "eval-sft-bfcl"):
+        (tmp_path / folder).mkdir()
+    score = {"tasks": 80, "pass1": 0.45, "low": 0.346, "high": 0.559, "errors": {"value_error:string": 30}}
+    (bench / "results.json").write_text(json.dumps({"scores": [score, {"category": "multiple"}]}))
+    report = {"run": "data", "rows": 2022, "matched": {"text": 2, "calls": 1}}
+    (bench / "contamination.json").write_text(json.dumps([report]))
+    end = {"step": 150, "train_runtime": 1800.0, "train_cpu_seconds": 3540.0, "train_loss": 0.4}
+    log = [{"step": 150, "loss": 0.2, "num_tokens": 612345.0}, end]
+    (tmp_path / "sft/metrics.jsonl").write_text("\n".join(map(json.dumps, log)))
+    demo.print_table(tmp_path)
+    demo.print_trainings(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "BFCL" in line and "not evaluated" not in line] == [
+        "| fine-tuned | BFCL v4, simple and multiple, by its own checker | 80 | 45.0 % | 34.6 to 55.9 |  "
+        "| value_error:string 30; 3 of 2022 rows hold its tasks |"
+    ]
+    assert lines[-1] == "| fine-tuned | 150 | 612,345 | 59 min | 30 min |"
 
 
 @pytest.mark.parametrize(

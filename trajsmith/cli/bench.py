@@ -57,6 +57,9 @@ def bench(
         typer.Option("--trained-on", help="Run that the model was trained on: count its rows that hold the tasks."),
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Tasks at a time.")] = 8,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, help="Tokens of one message of the model, at most.")
+    ] = 1024,
     price: Annotated[
         tuple[float, float] | None,
         typer.Option("--price", min=0, help="Money for a million tokens that the model reads, and that it writes."),
@@ -80,7 +83,7 @@ def bench(
         suite=suite, model=model, base_url=base_url, categories=join_categories(categories or []), limit=limit,
         trials=trials, user=user, user_base_url=user_base_url, judge=judge, judge_base_url=judge_base_url,
         out=target, environment=environment, path=path, concurrency=concurrency,
-        trained_on=tuple(trained_on or ()),
+        trained_on=tuple(trained_on or ()), max_tokens=max_tokens,
     )  # fmt: skip
     try:
         with open_progress() as progress:

@@ -27,6 +27,7 @@ from trajsmith.records import FrozenModel, InputError, RunError
 
 NO_JUDGE = "none"
 """Leaves out what a judge would decide."""
+MAX_TOKENS = 1024
 
 
 class BenchConfig(FrozenModel):
@@ -57,7 +58,8 @@ class BenchConfig(FrozenModel):
     """Runs whose rows the model was trained on: those that hold tasks of the suite are counted."""
     concurrency: int = 8
     temperature: float = 0.0
-    max_tokens: int = 1024
+    max_tokens: int = MAX_TOKENS
+    """Tokens of one message, at most."""
 
     def named_models(self) -> dict[Role, tuple[str, str]]:
         """Return name and address of the models that are asked for, by role."""
@@ -71,6 +73,8 @@ class BenchConfig(FrozenModel):
     def question(self, version: str, conversations: bool) -> dict[str, str]:
         """Return what results belong to."""
         asked = {"suite": self.suite, "version": version, "model": self.model}
+        if self.max_tokens != MAX_TOKENS:
+            asked |= {"max_tokens": str(self.max_tokens)}
         if conversations:
             asked |= {"user": self.user or SCRIPTED, "judge": self.judge or NO_JUDGE}
         return asked
