@@ -438,3 +438,32 @@ def test_commands_copy_resume_and_refuse(finished: Path, tmp_path: Path, trajsmi
     done = trajsmith("copy", tmp_path / "a", tmp_path / "d")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert orjson.loads((tmp_path / "a" / ".copies.json").read_bytes())[address]["writer"]
+
+
+def test_a_run_whose_directory_is_an_address_is_made_here_and_copied_there(
+    finished: Path, tmp_path: Path, trajsmith: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    address = f"file://{tmp_path}/store/big"
+    Path("big.yaml").write_text(CONFIG + f"run: {address}\n")
+    done = trajsmith("run", "big.yaml")
+    assert done.code == 0, done.err
+    assert read_data(Path("runs/big")) == read_data(Path("store/big")) == read_data(finished)
+    assert load_config(Path("runs/big/config.yaml")).engine.copy_to == address
+    shutil.rmtree("runs/big")  # another machine
+    refused = trajsmith("report", address)
+    assert (refused.code, refused.err.count("\n")) == (2, 1) and f"trajsmith copy {address} runs/big" in refused.err
+    stop_early(Path("store/big"))
+    done = trajsmith("resume", address)
+    assert done.code == 0, done.err
+    assert read_data(Path("runs/big")) == read_data(Path("store/big")) == read_data(finished)
+
+
+def test_a_directory_that_is_no_address_or_two_is_refused(tmp_path: Path) -> None:
+    key, two = tmp_path / "key.yaml", tmp_path / "two.yaml"
+    key.write_text(f"{CONFIG}run: s3://user:key@bucket/a\n")
+    two.write_text(CONFIG.replace("engine: {", "engine: {copy_to: s3://bucket/b, ") + "run: s3://bucket/a\n")
+    with pytest.raises(InputError, match="without a name, key or query"):
+        load_config(key)
+    with pytest.raises(InputError, match="leave one of them out"):
+        load_config(two)

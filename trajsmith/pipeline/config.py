@@ -1,6 +1,5 @@
 """The configuration of a run: it only composes the settings that the packages own."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -25,6 +24,7 @@ from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
 from trajsmith.phrasing import LanguageCode
 from trajsmith.pipeline.engine import ENGINES, EngineName
+from trajsmith.pipeline.object_storage import check_copy_address
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.shard_range import ShardText
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
@@ -53,27 +53,6 @@ class RaySettings(FrozenModel):
     """Custom resources that each worker reserves, for example `{trajsmith: 1}` on nodes that have a sandbox."""
     runtime_env: dict[str, Any] = Field(default_factory=dict)
     """Ray's runtime environment, where nodes do not have trajsmith installed."""
-
-
-def check_copy_address(address: str) -> str:
-    """Return an address of storage without a slash at its end.
-
-    Raises:
-        ValueError: It is none, or has a name, key or query in it.
-    """
-    match = re.fullmatch(r"([a-z][a-z0-9]*)://(.+?)/*", address)
-    scheme, rest = (match[1], match[2]) if match else ("", "")
-    inside = rest.removeprefix("/") if scheme in {"file", "local"} else rest
-    if (
-        not inside
-        or any(mark in rest for mark in "@?#\\")
-        or not rest.isprintable()
-        or {"", ".."} & {*inside.split("/")}
-    ):
-        raise ValueError(f"{address}: write an address such as s3://bucket/runs/a, without a name, key or query in it")
-    if scheme in {"file", "local"} and not rest.startswith("/"):
-        raise ValueError(f"{address}: write it with three slashes and the whole path: {scheme}:///mnt/runs/a")
-    return f"{scheme}://{rest}"
 
 
 class EngineSettings(FrozenModel):
@@ -148,7 +127,7 @@ class RunConfig(FrozenModel):
     seed: Seed = 0
     """Two runs with one seed give the same records, byte for byte."""
     run: Path = Path("runs/run")
-    """Run directory."""
+    """Run directory; an address such as s3://bucket/runs/a stands for `runs/a` here and `engine.copy_to` there."""
     language: LanguageCode = "en"
     """What users and agents speak; tools, results and policies stay as they are. `de` needs bundled environments that
     have `phrases.de.yaml`."""
@@ -205,6 +184,24 @@ class RunConfig(FrozenModel):
                 options = " --config" if command == "env gen" else ""
                 raise InputError(f"this configures trajsmith {command}: trajsmith {command}{options} {name}")
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _make_it_here_and_copy_it_there(cls, data: Any) -> Any:
+        """Read an address as `run` as a directory of this machine whose copy is kept there.
+
+        Raises:
+            ValueError: It is no address of a run, or `engine.copy_to` names another one.
+        """
+        address = data.get("run") if isinstance(data, dict) else None
+        if not isinstance(address, str) or "://" not in address:
+            return data
+        address, engine = check_copy_address(address), data.get("engine") or {}
+        if not isinstance(engine, dict):
+            return data
+        if engine.get("copy_to") not in (None, address):
+            raise ValueError(f"run is {address}, and engine.copy_to another address: leave one of them out")
+        return data | {"run": f"runs/{address.rpartition('/')[2]}", "engine": engine | {"copy_to": address}}
 
     @field_validator("environments", mode="before")
     @classmethod

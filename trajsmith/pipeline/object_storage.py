@@ -7,7 +7,6 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from trajsmith.pipeline.config import check_copy_address
 from trajsmith.records import InputError, RunError, to_one_line
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -20,6 +19,27 @@ def find_address(path: Path | str) -> str | None:
         return None
     slashes = match[2] if len(match[2]) > 1 else "///" if match[1] in {"file", "local"} else "//"
     return f"{match[1]}:{slashes}{match[3]}"
+
+
+def check_copy_address(address: str) -> str:
+    """Return an address of storage without a slash at its end, for settings.
+
+    Raises:
+        ValueError: It is none, or has a name, key or query in it.
+    """
+    match = re.fullmatch(r"([a-z][a-z0-9]*)://(.+?)/*", address)
+    scheme, rest = (match[1], match[2]) if match else ("", "")
+    inside = rest.removeprefix("/") if scheme in {"file", "local"} else rest
+    if (
+        not inside
+        or any(mark in rest for mark in "@?#\\")
+        or not rest.isprintable()
+        or {"", ".."} & {*inside.split("/")}
+    ):
+        raise ValueError(f"{address}: write an address such as s3://bucket/runs/a, without a name, key or query in it")
+    if scheme in {"file", "local"} and not rest.startswith("/"):
+        raise ValueError(f"{address}: write it with three slashes and the whole path: {scheme}:///mnt/runs/a")
+    return f"{scheme}://{rest}"
 
 
 def check_address(url: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 import orjson
 import yaml
 
+from trajsmith.pipeline.object_storage import find_address
 from trajsmith.records import (
     HUB,
     InputError,
@@ -175,6 +176,11 @@ class RunDirectory:
             raise InputError(
                 f"{path} can be read only, and this needs a run directory of your own: `trajsmith replay` and "
                 "`trajsmith task`, export with --out, and configurations of eval and grpo take a run of the Hub"
+            )
+        if address := find_address(path):
+            name = address.rpartition("/")[2]
+            raise InputError(
+                f"{address} is a copy of a run: trajsmith copy {address} runs/{name}, then name runs/{name}"
             )
         run = cls(Path(path))
         refuse_link(run.path, PurePosixPath(CONFIG))
