@@ -182,7 +182,7 @@ class ReferenceTracker:
             yield inner + self._outer(picks[:-1], source), keys
         else:
             named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
-            yield named or (self._only(entity, value, source), [])
+            yield named or (self._only(name, entity, value, source), [])
         stated = [key for key in keys if key not in held]
         talked_about = (name, str(value)) in self.things
         if talked_about:
@@ -193,11 +193,14 @@ class ReferenceTracker:
     def _describe_otherwise(
         self, name: str, value: str, source: FromOutput, kinds: Sequence[str] = ("name", "date", "text", "number")
     ) -> Iterator[str]:
-        """Yield phrases by other fields of a thing that was talked about, in the phrasebook's words for them."""
+        """Yield phrases by other fields of a thing that was talked about, in words of the phrasebook, but not by
+        those that only later calls show."""
         referent = self.model.entities.get(get_entity_kind(name, source), {}).get(value)
         if referent is None:
             return
-        known = {field: referent.latest(field) for field in self.wording.entity(name).by}
+        horizon = self.turn_start if self.model.horizon is None else self.model.horizon
+        fields = [field for field in self.wording.entity(name).by if referent.shown.get(field, 0) < horizon]
+        known = {field: referent.latest(field) for field in fields}
         known_values = {field: current for field, current in known.items() if current is not None}
         for field, current in sorted(known_values.items(), key=lambda item: -score_field(*item)):
             if classify_field(field, current) in kinds:
@@ -223,12 +226,13 @@ class ReferenceTracker:
             if name in mentioned and isinstance(source, FromOutput):
                 self.model.activate(get_entity_kind(name, source), str(call.arguments[name]))
 
-    def is_open(self, name: str, value: Any, source: FromOutput) -> bool:
-        """Return whether this turn has not said yet which of several entities is meant."""
+    def is_open(self, name: str, value: Any, source: FromOutput, least: int = 2) -> bool:
+        """Return whether this turn has not said yet which of `least` entities or more is meant."""
         kind = get_entity_kind(name, source)
         referent = self.model.entities.get(kind, {}).get(str(value))
         spoken = referent is not None and referent.active_turn == self.model.turn
-        return len(self.model.candidates(kind)) > 1 and not spoken
+        own = least < 2 and get_language().grammar.is_own(self.wording.entity(name).own)
+        return len(self.model.candidates(kind)) >= least and not spoken and not own
 
     def _changed_since(self, call: int, name: str, value: Any) -> bool:
         """Return True if a write has touched the entity after the list was read: the listed values may be outdated."""
@@ -265,19 +269,48 @@ class ReferenceTracker:
         """Return True if neither name is part of the other: an order and an order line are not named so."""
         return entity.noun not in owner and owner not in entity.noun
 
-    def _only(self, entity: EntityPhrases, value: Any, source: FromOutput) -> str:
+    def _by_row(self, name: str, value: Any, source: FromOutput) -> str | None:
+        """Return a phrase for a thing of which only the row of another has told: "the project that the task "Fix the
+        roof" belongs to"; None where the phrasebook has no words for it."""
+        result, entity = self.calls[source.call].result, self.wording.entity(name)
+        levels = [match.levels for match in find_values(result, source.path) if match.value == value]
+        for row in [of[-1].row for of in levels if of] or [result]:
+            items = row.items() if isinstance(row, dict) else ()
+            kind, key = next(((kind, key) for kind, key in items if kind in self.model.kinds), ("", None))
+            referent, templates = self.model.entities.get(kind, {}).get(str(key)), entity.within.get(kind)
+            if kind == name or referent is None or not referent.turns or not templates:
+                continue
+            owner = self._name_again(kind, str(key))
+            phrase = owner and pick_text(
+                templates, {"phrase": get_language().grammar.the(entity), "owner": owner}, self.rng
+            )
+            if phrase:
+                return phrase
+        return None
+
+    def _name_again(self, kind: str, value: str) -> str | None:
+        """Return the name of a thing that was spoken of, or "that order" where it was the last of its kind."""
+        source = FromOutput(call=0, path=f"$.{kind}")
+        for phrase in self._describe_otherwise(kind, value, source, ("name",)):
+            if self._leads_to(phrase, kind, value, source):
+                return phrase
+        top = self.model.top(kind)
+        return get_language().grammar.that(self.wording.entity(kind)) if top is not None and top.id == value else None
+
+    def _only(self, name: str, entity: EntityPhrases, value: Any, source: FromOutput) -> str:
         """A thing that needs no picking out: what was just made, what belongs to another thing, or the user's own."""
         producer = self.calls[source.call]
         if producer.effect == "write" and str(value) not in self.initial:
             return self.rng.choice(get_language().grammar.new(entity))
-        for name, origin in producer.provenance.items() if producer.effect == "read" else ():
-            owner = self.wording.entity(name)
+        for place, origin in producer.provenance.items() if producer.effect == "read" else ():
+            owner = self.wording.entity(place)
             picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
-            if picked and self._apart(entity, owner.noun) and (name, str(producer.arguments[name])) in self.things:
+            if picked and self._apart(entity, owner.noun) and (place, str(producer.arguments[place])) in self.things:
                 grammar = get_language().grammar
                 return grammar.inside(entity, grammar.that(owner))
         if source.call < self.turn_start and entity.own:
-            return self.rng.choice(entity.own)
+            is_new = not get_language().grammar.is_own(entity.own) and (name, str(value)) not in self.things
+            return (self._by_row(name, value, source) if is_new else None) or self.rng.choice(entity.own)
         unmentioned = [phrase for phrase in entity.own if get_language().grammar.is_unmentioned(phrase)]
         return self.rng.choice(unmentioned or [get_language().grammar.the(entity)])
 

@@ -42,14 +42,17 @@ class FactSentences:
                 if picks:
                     references.spoke_of(call, (path,))
                 sentences += picks
-            elif isinstance(source, FromOutput) and call.effect == "write" and path in call.arguments:
-                sentences += self._point_back(call, path, source)
+            elif isinstance(source, FromOutput) and path in call.arguments:
+                narrows = call.effect == "read" and path not in references.wording.tools[call.tool].required
+                if narrows or call.effect == "write":
+                    sentences += self._point_back(call, path, source, narrows)
         return sentences
 
-    def _point_back(self, call: GoldCall, name: str, source: FromOutput) -> list[str]:
-        """A sentence that says which of several things known from before a call takes, if nothing has said it."""
+    def _point_back(self, call: GoldCall, name: str, source: FromOutput, narrows: bool) -> list[str]:
+        """Return a sentence that says which thing known from before a call takes, if nothing has said it: one of
+        several, or the only one, where it narrows down what is looked for."""
         references = self.references
-        if not references.is_open(name, call.arguments[name], source):
+        if not references.is_open(name, call.arguments[name], source, 1 if narrows else 2):
             return []
         phrase, _ = references.refer(name, call.arguments[name], source, set())
         references.spoke_of(call, (name,))

@@ -88,7 +88,7 @@ class GoalWordings:
                 yield GoalPhrases(askable.question.ask, askable.question.say, askable)
 
     def rank_texts(
-        self, phrases: GoalPhrases, named: frozenset[str], open_slots: set[str], left_open: set[str]
+        self, phrases: GoalPhrases, named: frozenset[str], open_slots: Collection[str], left_open: set[str]
     ) -> list[tuple[str, list[str]]]:
         """Return `ask` and `say` with those templates that leave least to be said in sentences of their own, the fuller
         first; now and then with all of them.
@@ -103,7 +103,7 @@ class GoalWordings:
         for kind in self._order_kinds(phrases.ask, phrases.say):
             texts = [text for text in (phrases.say if kind == "say" else phrases.ask) if named <= list_slots(text)]
             texts = [text for text in texts if self.may_leave_open(list_slots(text), left_open)]
-            left = [len(open_slots - list_slots(text)) for text in texts]
+            left = [len({*open_slots} - list_slots(text)) for text in texts]
             least = min(left, default=0)
             if full:
                 texts = [text for text, count in zip(texts, left, strict=True) if count == least]

@@ -216,13 +216,16 @@ class RequestWriter:
         return is_identity(self.calls[index], self.wording)
 
     def _find_mentioned(self, keys: Sequence[str], text: str) -> set[str]:
-        """Return the keys of rows whose name a text holds already: "the living room television" names the room."""
+        """Return the keys of rows whose name a text holds already, as "the living room lamp" names the room, and of
+        other texts that it quotes."""
         names = {
             key: fact.value
             for key, fact in ((key, self.known[key]) for key in keys)
             if fact.how == "equals" and isinstance(fact.value, str) and len(fact.value) > 3
         }
-        return {key for key, name in names.items() if is_value_mentioned(text.lower(), name.lower())}
+        texts = {key: self.known[key].value for key in keys}
+        quoted = {key for key, value in texts.items() if isinstance(value, str) and f'"{value}"' in text}
+        return quoted | {key for key, name in names.items() if is_value_mentioned(text.lower(), name.lower())}
 
     def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
         """Keys that an agent would have to ask for: nobody asks for an optional filter, nor which row to read.
@@ -271,8 +274,8 @@ class RequestWriter:
             for name, source in call.provenance.items()
             if isinstance(source, FromOutput) and held & {*_list_naming_keys(source, self.calls)}
         }
-        open_slots = {slot for slot, keys in sources.items() if any(key not in self.stated for key in keys)}
         extra = self._list_optional(call)
+        open_slots = extra | {slot for slot, keys in sources.items() if any(key not in self.stated for key in keys)}
         wanted = [
             extra,
             *(frozenset({name}) for name in sorted(extra) if len(extra) > 1),
@@ -302,11 +305,14 @@ class RequestWriter:
         return sentence, self._info(goal, sentence, "", None)
 
     def _list_optional(self, call: GoldCall) -> frozenset[str]:
-        """Return the optional arguments that the user says, best in the sentence that asks for the goal; also those
-        whose values were said before, since they narrow this goal down anew."""
+        """Return the optional arguments that are best said in the sentence that asks for the goal, also those that were
+        said before, since they narrow it down anew: what the user says, and the thing to which a list is narrowed."""
         required = self.wording.tools[call.tool].required
         return frozenset(
-            name for name, source in call.provenance.items() if isinstance(source, FromUser) and name not in required
+            name
+            for name, source in call.provenance.items()
+            if name not in required
+            and (isinstance(source, FromUser) or (call.effect == "read" and isinstance(source, FromOutput)))
         )
 
     def _info(self, goal: int, sentence: str, template: str, question: AskableQuestion | None) -> RequestedInfo:

@@ -144,6 +144,7 @@ class DiscourseModel:
         entity.owners |= owners - {own}
         for name, value in (*call.plain.items(), *_iterate_fields(row)):
             values = entity.fields.setdefault(name, [])
+            entity.shown.setdefault(name, call.index)
             if not values or values[-1] != value:
                 values.append(value)
 
@@ -206,10 +207,10 @@ class DiscourseModel:
         return best
 
     def latest(self) -> DiscourseEntity | None:
-        """Return what was talked about last, of any kind: what "it" stands for."""
+        """Return what was talked about last, of any kind: what "it" stands for; None after lists of several things."""
         everything = (entity for of_kind in self.entities.values() for entity in of_kind.values())
         best = max(everything, key=lambda entity: entity.active, default=None)
-        return best if best is not None and best.active else None
+        return best if best is not None and best.active > max(self.blurred.values(), default=0) else None
 
     def find_list(self, kind: str, value: str | None = None, call: int | None = None) -> ShownList | None:
         """The latest list of a kind, optionally of one call, or with one thing in it."""

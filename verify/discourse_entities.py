@@ -15,6 +15,8 @@ class DiscourseEntity:
     """Call that showed it first."""
     fields: dict[str, list[Any]] = field(default_factory=dict)
     """Field to its values, the latest last."""
+    shown: dict[str, int] = field(default_factory=dict)
+    """Field to the call that showed it first."""
     owners: set[tuple[str, str]] = field(default_factory=set)
     """(kind, id) of what it belongs to: the account of a payment."""
     created: int = -1

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Literal
 
-from trajsmith.phrasing import ReferringExpression, TextValues, Wording
+from trajsmith.phrasing import ReferringExpression, TextValues, Wording, get_language, pluralize
 from trajsmith.records import FrozenModel
 from trajsmith.verify.discourse import DiscourseModel
 from trajsmith.verify.discourse_entities import ShownList
@@ -172,7 +172,11 @@ class ReferenceCheck:
     def _resolve(self, phrase: ReferringExpression, need: EntityNeed) -> Reading | None:
         self.model.horizon = need.call
         source = self._find_source(need)
-        return resolve_expression(self.model, phrase, need.kind, need.selector, source)
+        reading = resolve_expression(self.model, phrase, need.kind, need.selector, source)
+        only_in_a_row = need.given_by < self.model.turn_start and not self.model.candidates(need.kind)
+        if reading is None and phrase.form == "same" and only_in_a_row:
+            return Reading((), "same")  # "that project", of which only a field of another thing has told
+        return reading
 
     def _find_source(self, need: EntityNeed) -> ShownList | None:
         if need.source is None:
@@ -213,7 +217,7 @@ class ReferenceCheck:
         if need.identified or need.asked or need.looked_up:
             return True
         if len(pool) <= 1:
-            return not self._asks_for_any(need, turn)
+            return not (self._asks_for_any(need, turn) or self._narrows_silently(need, turn))
         entity = model.entities.get(need.kind, {}).get(need.value)
         if entity is None or (entity.created >= model.turn_start and entity.created >= 0):
             return True
@@ -234,9 +238,31 @@ class ReferenceCheck:
             mates = [str(value) for values in owned.fields.values() for value in values] if owned is not None else []
             if need.value in mates:
                 return True
-        last = model.latest()
-        pronoun = _PRONOUN.search(turn.text) is not None
-        return pronoun and last is not None and (last.kind, last.id) == (need.kind, need.value)
+        return self._is_pointed_at(need, turn)
+
+    def _narrows_silently(self, need: EntityNeed, turn: SpokenTurn) -> bool:
+        """Return whether a read has a filter that the words leave out: "which files are there?" of one folder.
+
+        What is the user's own goes without saying, and so does what was looked up for this request.
+        """
+        if not 0 <= need.given_by < self.model.turn_start:
+            return False
+        wording, entity = self.model.wording, self.model.wording.entity(need.name)
+        call = next(call for call in turn.calls if call.index == need.call)
+        is_filter = need.name in call.arguments and need.name not in wording.tools[call.tool].required
+        if call.effect != "read" or not is_filter or get_language().grammar.is_own(entity.own):
+            return False
+        nouns = "|".join(re.escape(noun) for noun in (entity.noun, entity.plural or pluralize(entity.noun)))
+        return re.search(rf"\b(?:{nouns})\b", turn.text, re.IGNORECASE) is None and not self._is_pointed_at(need, turn)
+
+    def _is_pointed_at(self, need: EntityNeed, turn: SpokenTurn) -> bool:
+        """Return whether a pronoun in the text stands for the entity."""
+        last = self.model.latest()
+        return (
+            _PRONOUN.search(turn.text) is not None
+            and last is not None
+            and (last.kind, last.id) == (need.kind, need.value)
+        )
 
     def _asks_for_any(self, need: EntityNeed, turn: SpokenTurn) -> bool:
         """Return whether the user wants any of a kind ("a free bay"), of which only a field has told one so far."""

@@ -1,12 +1,14 @@
 """What "that account" may mean: only a thing that was really spoken of."""
 
 import random
+import re
 
 import pytest
 
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, ToolSpec, UserFact
+from trajsmith.verify import ReferenceCheck, build_gold_turn
 
 ACCOUNTS = {"result": [{"account_id": "A1", "balance": 5.0}, {"account_id": "A2", "balance": 9.0}]}
 LOWEST = Selector(rows="$.result", how="smallest", field="balance", value=5.0)
@@ -84,3 +86,109 @@ def test_a_payee_is_called_by_name_again(seed):
     writer = RequestWriter(Wording(book, tools), calls, {key: fact}, '{"P1": 1, "P2": 2}', random.Random(seed))
     text = writer.write(0, 3, (1, 2), withhold=False).text
     assert text.count("Ida Larsen") == 2 and "payee" not in text
+
+
+TASKS = {
+    "result": [
+        {"task_id": "T1", "task_name": "Fix the roof", "project_id": "P7", "folder_id": "F1"},
+        {"task_id": "T2", "task_name": "Paint the fence", "project_id": "P8", "folder_id": "F2"},
+    ]
+}
+BOOK = Phrasebook(
+    tools={
+        "close_task": ToolPhrases(ask=["close {task_id}"]),
+        "pause_project": ToolPhrases(ask=["pause {project_id}"]),
+        "list_tasks": ToolPhrases(ask=["see the tasks", "see the tasks of {project_id}"]),
+        "get_project": ToolPhrases(ask=["look at {project_id}"]),
+    },
+    entities={
+        "task_id": EntityPhrases(noun="task", own=["that task"], by={"task_name": ['the task "{value}"']}),
+        "project_id": EntityPhrases(
+            noun="project",
+            own=["that project"],
+            by={"project_name": ['the project "{value}"']},
+            within={"task_id": ["{phrase} of {owner}"]},
+        ),
+    },
+)
+FIRST_TASK = Selector(rows="$.result", how="equals", field="task_name", value="Fix the roof")
+TASK_KEY = "pick.0.$.result.task_name.equals=Fix the roof"
+TASK_FACT = UserFact(
+    key=TASK_KEY, label="task name", value="Fix the roof", said="Fix the roof", slot="task_id|task_name", how="equals"
+)
+OPTIONAL = ToolSpec(
+    server="bank",
+    name="list_tasks",
+    description="List tasks.",
+    input_schema={"type": "object", "properties": {"project_id": {"type": "string"}}, "required": []},
+)
+
+
+def take(path: str) -> FromOutput:
+    return FromOutput(call=0, path=f"$.result[*].{path}", selectors=(FIRST_TASK,))
+
+
+def call_with(name: str, effect: str, **sources: FromOutput) -> GoldCall:
+    given = {"task_id": "T1", "project_id": "P7"}
+    arguments = {parameter: given[parameter] for parameter in sources}
+    result = {"result": TASKS["result"][:1]} if effect == "read" else {}
+    return GoldCall(tool=name, arguments=arguments, provenance=sources, effect=effect, result=result)
+
+
+def write_two_turns(second: GoldCall, seed: int) -> str:
+    """The request for a call that takes what only a row has told, after a turn about the task of that row."""
+    tools = [OPTIONAL, tool("close_task", task_id="string"), tool("pause_project", project_id="string")]
+    calls = [
+        GoldCall(tool="list_tasks", arguments={}, provenance={}, effect="read", result=TASKS),
+        call_with("close_task", "write", task_id=take("task_id")),
+        second,
+    ]
+    writer = RequestWriter(Wording(BOOK, tools), calls, {TASK_KEY: TASK_FACT}, '"T1" "T2" "P7"', random.Random(seed))
+    writer.write(0, 2, (1,), withhold=False)
+    return writer.write(2, 3, (2,), withhold=False).text
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_only_a_row_has_told_is_called_by_the_thing_of_that_row(seed):
+    text = write_two_turns(
+        call_with("pause_project", "write", project_id=FromOutput(call=0, path="$.result[*].project_id")), seed
+    )
+    assert "that project" not in text and re.search(r"the project of (?:that task|the task \"Fix the roof\")", text)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_list_of_what_belongs_to_one_thing_is_asked_for_with_it(seed):
+    source = FromOutput(call=0, path="$.result[*].project_id")
+    assert "project" in write_two_turns(call_with("list_tasks", "read", project_id=source), seed)
+
+
+@pytest.mark.parametrize(
+    ("effect", "text", "faults"),
+    [
+        ("write", "Please pause that project.", ["unresolved_reference"]),
+        ("write", 'Please pause the project of the task "Fix the roof".', []),
+        ("read", "Which tasks are there?", ["unnamed_value"]),
+        ("read", "Which tasks does the project of that task have?", []),
+    ],
+)
+def test_a_reader_knows_nothing_that_only_a_row_has_told(effect, text, faults):
+    tools = [OPTIONAL, tool("close_task", task_id="string"), tool("pause_project", project_id="string")]
+    source = FromOutput(call=0, path="$.result[*].project_id")
+    calls = [
+        GoldCall(tool="list_tasks", arguments={}, provenance={}, effect="read", result=TASKS),
+        call_with("close_task", "write", task_id=take("task_id")),
+        call_with("pause_project" if effect == "write" else "list_tasks", effect, project_id=source),
+    ]
+    check = ReferenceCheck(Wording(BOOK, tools), '"T1" "T2" "P7"')
+    check.read(build_gold_turn('Please close the task "Fix the roof".', calls[:2], 0, calls, ()))
+    found = check.read(build_gold_turn(text, calls[2:], 2, calls, ()))
+    assert [fault.kind for fault in found] == faults
+
+
+def test_it_is_not_what_was_spoken_of_before_a_list():
+    model = ReferenceCheck(Wording(BOOK, [OPTIONAL]), "").model
+    model.begin_turn(1, 0)
+    model.activate("project_id", "P7")
+    assert model.latest().id == "P7"
+    model.blur("task_id")
+    assert model.latest() is None
