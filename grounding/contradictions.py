@@ -9,9 +9,9 @@ from trajsmith.grounding.argument_paths import get_leaf_name
 from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import parse_datetime
-from trajsmith.records import FromOutput, GoldCall, JsonObject, JsonValue
+from trajsmith.records import FromOutput, FromUser, GoldCall, JsonObject, JsonValue
 
-Contradiction = Literal["undone", "repeated_goal", "clash"]
+Contradiction = Literal["undone", "repeated_goal", "clash", "no_change"]
 Place = tuple[str, ...]
 
 
@@ -105,6 +105,25 @@ def find_contradiction(
         if not in_scenario and _clashes(write, before, today):
             return "clash"
     return None
+
+
+def sets_what_is_there(write: ExecutedWrite, before: JsonObject, required: Sequence[str]) -> bool:
+    """Return whether the user gives a value, and need not, that the thing has already: nobody has the price of a desk
+    changed to what it is.
+
+    Args:
+        write: A write.
+        before: The state before it.
+        required: Arguments that the tool needs: who moves a meeting says its day again with the new time.
+    """
+    sources = write.call.provenance.items()
+    names = [name for name, source in sources if isinstance(source, FromUser) and name not in required]
+    for table, key in {place[:2] for place in write.changes.values if len(place) > 2}:
+        rows = before.get(table)
+        row = rows.get(key) if isinstance(rows, dict) else None
+        if isinstance(row, dict) and any(_same(row.get(name), write.call.arguments[name]) for name in names):
+            return True
+    return False
 
 
 def _settles(write: ExecutedWrite, before: ExecutedWrite) -> bool:

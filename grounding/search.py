@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from trajsmith.environments import ToolResult
 from trajsmith.grounding.assign import ArgumentPlan, Assigner, Assignment, AssignmentContext
 from trajsmith.grounding.constraints import StepCall, StepConstraints
-from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
+from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes, sets_what_is_there
 from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.lessons import Lessons
 from trajsmith.grounding.lookups import remove_trailing_lookups, remove_unused_lookups
@@ -308,7 +308,11 @@ class GroundingSearch:
             return write, None
         destructive = assigner.is_destructive(tool)
         today = assigner.values.now.date()
-        return write, find_contradiction(write, earlier, scenario is not None, destructive, today)
+        contradiction = find_contradiction(write, earlier, scenario is not None, destructive, today)
+        required = self.ground.tools[tool].required
+        if contradiction is None and scenario is None and sets_what_is_there(write, before, required):
+            contradiction = "no_change"
+        return write, contradiction
 
     def _worth_a_second_look(self, plan: ArgumentPlan, failure: StepFailure) -> bool:
         return self.settings.guess or not plan.possible or self.lessons.has_hints(plan.tool)

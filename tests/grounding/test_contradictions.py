@@ -7,7 +7,7 @@ from bank_stories import BANK, SPEC, STATE
 
 from trajsmith.environments import NativeSession
 from trajsmith.grounding import Grounder, GroundSettings
-from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes
+from trajsmith.grounding.contradictions import ExecutedWrite, find_contradiction, list_changes, sets_what_is_there
 from trajsmith.phrasing import Phrasebook
 from trajsmith.records import Chain, Dependency, FromOutput, FromUser, GoldCall, RecordDropped, Selector, content_hash
 
@@ -73,6 +73,22 @@ def test_what_was_changed_is_not_taken_away_outside_of_scenarios(in_scenario: bo
     gone = {"stays": {"S1": {"nights": 2, "status": "cancelled"}}}
     extend, cancel = write("extend", booked, longer, stay_id="S1"), write("cancel", longer, gone, stay_id="S1")
     assert find_contradiction(cancel, [extend], in_scenario, True, TODAY) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "required", "expected"),
+    [
+        ({"price": "9", "color": "red"}, (), True),
+        ({"price": "9", "color": "red"}, ("color",), False),
+        ({"price": "9", "color": "blue"}, (), False),
+    ],
+    ids=["it_is_red_already", "the_tool_needs_it", "all_new"],
+)
+def test_a_value_that_is_there_already_is_not_set(arguments, required, expected):
+    before = {"desks": {"D1": {"price": "5", "color": "red"}}}
+    after = {"desks": {"D1": {"price": "9", "color": arguments["color"]}}}
+    change = write("change_desk", before, after, desk_id="D1", **arguments)
+    assert sets_what_is_there(change, before, required) is expected
 
 
 @pytest.mark.parametrize("seed", range(6))
