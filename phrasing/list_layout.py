@@ -66,8 +66,14 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     lead, first = _split_lead(parts[0], all(": " in _mask(part) for part in parts))
     if lead and stacked:
         items = (words.item_start.sub("", item.rstrip(".")) for item in (first, *parts[1:]))
-        return "\n".join([lead, *(f"- {capitalize_first(item)}" for item in items)])
+        return "\n".join([lead, *(f"- {_open_item(item)}" for item in items)])
     return ". ".join(map(capitalize_first, parts)) if all(clauses) else join_items(parts)
+
+
+def _open_item(item: str) -> str:
+    """Return an item with a capital, but for names such as e4, orders_2026 and team-west."""
+    first = item.partition(" ")[0]
+    return item if any(not mark.isalpha() for mark in first.rstrip(",.:;")) else capitalize_first(item)
 
 
 def _split_parts(sentence: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Words for one environment: from its phrasebook, and from schema and description where the phrasebook is silent."""
 
 import functools
+import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -70,9 +71,13 @@ class Wording:
         options = phrases.get(key) or phrases.get(key.lower())
         if options:
             return rng.choice(options)
-        if isinstance(value, str) and "_" in value and re.fullmatch(r"[a-z0-9_]+", value):
-            return value_formatting.humanize(value)
-        return value
+        is_key = isinstance(value, str) and "_" in value and re.fullmatch(r"[a-z0-9_]+", value) is not None
+        return value_formatting.humanize(value) if is_key and not self._is_free(tool, parameter) else value
+
+    def _is_free(self, tool: str, parameter: str) -> bool:
+        """Return True for a parameter whose texts are free: names such as `orders_2026` are said letter by letter."""
+        schema = self.tools[tool].parameters.get(parameter) if tool in self.tools else None
+        return schema is not None and '"enum"' not in json.dumps(schema)
 
     def phrase_request(self, tool: str) -> str:
         """Return a verb phrase without slots for what a tool does, where no phrase fits the values."""
@@ -124,8 +129,10 @@ class Wording:
         label = self.parameter("", field).label
         if known.how in ("largest", "smallest"):
             return render_superlative(entity, field, label, known.how, known.value)
-        value = self.value("", field, known.value, rng)
-        phrase = pick_text(entity.by.get(field, ()), {"value": value, "noun": entity.noun}, rng)
+        value, templates = self.value("", field, known.value, rng), entity.by.get(field, ())
+        if templates and all('"{value}"' in template for template in templates):
+            value = known.value
+        phrase = pick_text(templates, {"value": value, "noun": entity.noun}, rng)
         phrase = phrase or render_field_phrase(entity, field, label, value)
         return get_language().grammar.say_near_day(phrase, now) if now is not None and now.year > 1 else phrase
 

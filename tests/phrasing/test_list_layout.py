@@ -81,3 +81,10 @@ def test_a_text_after_a_list_is_a_paragraph_of_its_own():
     assert join_paragraphs(["A.", "", "B."]) == "A. B."
     assert join_paragraphs(["We have:\n- A", "B."]) == "We have:\n- A\n\nB."
     assert join_items([]) == "" and join_items(["A"]) == "A"
+
+
+def test_names_keep_their_letters_at_the_start_of_an_item():
+    text = "Here are the moves: e4 (open); exd5 (closed); team-west (open); two rooms (closed)."
+    assert lay_out_items(text).splitlines()[1:] == [
+        "- e4 (open)", "- exd5 (closed)", "- team-west (open)", "- Two rooms (closed)",
+    ]  # fmt: skip
