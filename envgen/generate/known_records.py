@@ -16,6 +16,8 @@ _FILES = Path(__file__).with_name("lexicon")
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?P<way>[+-]?)( (?P<low>[\d.]+)-(?P<high>[\d.]+))?(?P<needed>!?)$")
 _POOL_SPEC = re.compile(r"(?P<mark>[=~#])(?P<pool>\w+)(?P<needed>!?)$")
 POOL_SIZE = 12
+UNKNOWN = "unknown"
+"""Sense of a noun that means nothing known beside some words: the position of a chess game is no stock."""
 """Values of a column that an environment knows."""
 PEOPLE = 90
 """Names of people that an environment knows."""
@@ -95,6 +97,8 @@ class RecordLexicon:
                 return None  # the results of an exam are no part of what a user is
             rest = "_".join(words[start:])
             name = self._find_sense(rest, beside) or self.nouns.get(rest) or self.nouns.get(singularize(rest))
+            if name == UNKNOWN:
+                return None
             if name is not None:
                 return self.records[name]
         return None
@@ -203,7 +207,7 @@ _NO_PLURALS = word_set(
 _LOOSE = word_set(
     "content item object value list record entry field reference version source index image doc document type url "
     "tracking block history setting settings status key rule text row node parameter metric token move round resource "
-    "attribute property discussion activity offer card link"
+    "attribute property discussion activity offer card link mode"
 )
 """Nouns that mean something else with every word before them."""
 

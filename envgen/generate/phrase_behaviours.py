@@ -22,7 +22,7 @@ def build_restore(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     """Return the words for how many records there are, and what they come to."""
     many, facts, more = name_many(entity), ["$.count"], ""
-    ask = [f"find out how many {many} there are", f"see the numbers of the {many}"]
+    ask = [f"find out how many {many} there are", f"find out the number of {many}"]
     say = [f"How many {many} do we have?", f"How many {many} are there at the moment?"]
     for name in operation.fields:
         column = entity.column(name)
@@ -41,10 +41,17 @@ def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     by = ""
     if entity.status is not None:
         by = "{% for state in out.by_status %}{% if loop.first or not loop.last %}, {% else %} and {% endif %}"
-        by += "{out.by_status[state]} {state|human}{% endfor %}"
+        by += "{% if out.by_status|length > 1 %}{out.by_status[state]} {% elif out.count > 1 %}all {% endif %}"
+        by += "{state|human}{% endfor %}"
+    if operation.excludes:
+        more += f", not counting those that are {' or '.join(map(to_words, operation.excludes))}"
+    counted = f"{{out.count}} {{% if out.count == 1 %}}{to_words(entity.noun)}{{% else %}}{many}{{% endif %}}{by}"
     are = "{% if out.count == 1 %}is{% else %}are{% endif %}"
-    done = [f"There {are} {{out.count}} {many}{by}{more}.", f"I count {{out.count}} {many}{by}{more}."]
-    narrate = [f"count the {many}", f"look at the numbers of the {many}"]
+    done = [
+        f"{{% if out.count %}}There {are} {counted}{{% else %}}There are no {many}{{% endif %}}{more}.",
+        f"{{% if out.count %}}I count {counted}{{% else %}}I find no {many}{{% endif %}}{more}.",
+    ]
+    narrate = [f"count the {many}", f"see how many {many} there are"]
     return {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": facts}
 
 

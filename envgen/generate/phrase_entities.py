@@ -36,7 +36,7 @@ def _build_lookup_words(blueprint: Blueprint, entity: Entity) -> tuple[dict[str,
     for other, column in blueprint.referrers(entity.table):
         if column.references != entity.table or column.kind == "texts" or other.table == entity.table:
             continue
-        within.setdefault(other.key, ["{phrase} that {owner} belongs to"])
+        within.setdefault(other.key, ["{phrase} of {owner}"])
         for operation in blueprint.operations:
             if operation.action == "list" and operation.table == other.table and not operation.owner:
                 within |= _describe_others_filters(other, operation)
@@ -51,9 +51,9 @@ def _describe_own_filters(entity: Entity, operation: ToolBlueprint) -> dict[str,
         if column.references:
             words[name] = ["{phrase} of {owner}"]
         elif column == entity.status:
-            words[f"{tool}.{name}"] = ["{phrase} ({value})", "{phrase} (it's {value})"]
+            words[f"{tool}.{name}"] = ["{phrase} that is {value}"]
         elif column.kind == "choice":
-            words[f"{tool}.{name}"] = [f"{{phrase}} ({to_words(name)}: {{value}})"]
+            words[f"{tool}.{name}"] = [f"{{phrase}} whose {to_words(name)} is {{value}}"]
     if entity.bin:
         words[f"{tool}.{entity.bin}"] = ["{phrase}"]
     if operation.search:
@@ -68,7 +68,8 @@ def _describe_others_filters(other: Entity, operation: ToolBlueprint) -> dict[st
     for name in operation.fields:
         column = other.column(name)
         if column.kind == "choice":
-            words[f"{tool}.{name}"] = [f"{{phrase}} with the {{value}} {noun}"]
+            state = "that is" if column == other.status else f"whose {to_words(name)} is"
+            words[f"{tool}.{name}"] = [f"{{phrase}} of the {noun} {state} {{value}}"]
     if other.bin:
         words[f"{tool}.{other.bin}"] = [f"{{phrase}} of the {noun} in the {name_bin(other)}"]
     if operation.search:
@@ -124,7 +125,7 @@ def _build_rows(entity: Entity, label: TableColumn | None) -> list[str]:
         parts.append(
             f"{{{status.name}|human}}"
             if status.required
-            else f"{{% if {status.name} %}}{{{status.name}|human}}{{% else %}}no status{{% endif %}}"
+            else f"{{% if {status.name} %}}{{{status.name}|human}}{{% else %}}no {to_words(status.name)}{{% endif %}}"
         )
     parts += [render_slot(column) for column in others[:1]]
     name, key = render_quoted(label), f"{{{entity.key}}}"

@@ -170,6 +170,8 @@ def _list_ways(operation: ToolBlueprint, entity: Entity, asked: Sequence[_AskedV
             ways.append(f"{many} that are {render_slot(column)}")
         elif column.kind == "choice":
             ways.append(f"{many} whose {name_column(column)} is {render_slot(column)}")
+    if operation.search_needed:
+        return [f'{way} with "{{{operation.search}}}" in them' for way in ways]
     return ways
 
 
@@ -192,7 +194,7 @@ def _ask_for_each(
             _render_answer(_render_few(_state_each(asked, name), _render_items(*listed)), entity),
         ],
     }
-    if asked.noun:
+    if asked.noun and not operation.search_needed:
         who = "who" if looks_like_person(asked.column) else "what"
         words["say"] = [f"Which {many} are there, and {who} is the {asked.noun} of each?"]
     return words

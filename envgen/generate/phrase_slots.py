@@ -125,7 +125,13 @@ def is_called(column: TableColumn) -> bool:
 def render_quoted(column: TableColumn, source: str = "") -> str:
     slot = render_slot(column, source)
     is_name = is_called(column) or (column.kind == "text" and column.required and column.unique)
-    return f'"{slot}"' if (is_free_text(column) or is_name) and not looks_like_person(column) else slot
+    is_quoted = is_name or is_free_text(column) or is_phrase(column)
+    return f'"{slot}"' if is_quoted and not looks_like_person(column) else slot
+
+
+def is_phrase(column: TableColumn) -> bool:
+    """Return True for a column of texts that run into the words around them: "Question about the invoice"."""
+    return column.kind == "text" and any(len(str(value).split()) > 2 for value in column.pool or ())
 
 
 def looks_like_person(column: TableColumn) -> bool:

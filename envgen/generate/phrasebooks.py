@@ -37,6 +37,9 @@ _MOVE_VERBS = {
     "open": "reopen {}", "terminated": "terminate {}", "stopped": "stop {}", "muted": "mute {}", "retired": "retire {}",
 }  # fmt: skip
 
+_SPOKEN_VERBS = {"check": "tick off {}", "uncheck": "untick {}"}
+"""What people say for verbs that mean something else, too: who wants to check an item looks at it."""
+
 
 def render_phrasebook(blueprint: Blueprint) -> str:
     """Return the text of a `phrases.yaml`; `phrasing.phrasebook` says what each key means."""
@@ -132,6 +135,11 @@ def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
             f'search the {many} for "{{{operation.search}}}"',
         ]
         say += [f'Is there anything about "{{{operation.search}}}" among the {many}?']
+    if operation.search_needed:
+        narrowed = [
+            f'{text} with "{{{operation.search}}}" in them' for text in ask[4:-2] if text.startswith("see the ")
+        ]
+        ask, say = [*ask[-2:], *narrowed], say[-1:]
     rows = f"{{out.result|rows('{entity.key}')}}"
     done = [
         f"{{% if out.result %}}I found {{out.result|length}}: {rows}.{{% else %}}There are none.{{% endif %}}",
@@ -208,12 +216,17 @@ def _add_value(column: TableColumn) -> str:
     if column.name in ("due_date", "deadline", "due"):
         return f"due on {slot}"
     if column.kind in ("date", "moment") and label.endswith((" on", " at")):
-        return f"{label} {slot}".replace(" at {", " on {") if is_noun(label.split()[0]) else ""
+        return f"{_begin_clause(label.split()[0])} on {slot}" if is_noun(label.split()[0]) else ""
     if is_count(column):
         return f"with {slot} {to_words(column.name)}"
     if column.kind in ("choice", "text", "number", "whole", "date", "moment") and is_noun(label):
         return f"with the {label} {slot}"
     return f"with the tags {slot}" if column.kind == "texts" and column.name == "tags" else ""
+
+
+def _begin_clause(verb: str) -> str:
+    """Return "starting" of "starts", which goes on a sentence."""
+    return f"{verb.removesuffix('s').removesuffix('e')}ing" if verb.endswith("s") else verb
 
 
 def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
@@ -281,7 +294,11 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     state = to_words(operation.sets)
     verb = operation.name.split("_")
     own = next((word for word in verb if _leads_to(word, operation.sets)), "")
-    phrases = [f"{own} {slot}"] if own else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
+    phrases = (
+        [_SPOKEN_VERBS.get(own, f"{own} {{}}").format(slot)]
+        if own
+        else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
+    )
     phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
     name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
     plain_slot, name_slot = name_slot, name_slot[:1].upper() + name_slot[1:]
@@ -294,6 +311,13 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
         "ask": list(dict.fromkeys(phrases)), "narrate": [phrases[0].replace(slot, f"the {noun}")], "done": done,
         "confirm": [phrases[0]], "facts": [f"$.{operation.column}"],
     }  # fmt: skip
+
+
+def _ask_value(label: str) -> list[str]:
+    counted = label.removeprefix("number of ")
+    if counted != label:
+        return [f"How many {counted} should I put?", f"How many {counted} should it have?"]
+    return [f"What {label} should I put?", f"Which {label} would you like?", f"What is the {label}?"]
 
 
 def _leads_to(verb: str, state: str) -> bool:
@@ -351,7 +375,7 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
             parameters[name] = {
                 "label": label,
                 "tell": tell,
-                "ask": [f"What {label} should I put?", f"Which {label} would you like?", f"What is the {label}?"],
+                "ask": _ask_value(label),
             }
             if is_free_text(column):
                 parameters[name]["tell"] = [f"The {label} should read {quoted}", f"{label.capitalize()}: {quoted}"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, find_final_choices
 from trajsmith.envgen.generate.code_behaviours import describe_behaviours, describe_permissions
 from trajsmith.envgen.generate.identifiers import quote_text, to_words
+from trajsmith.envgen.generate.phrase_slots import name_many
 from trajsmith.phrasing import is_noun, with_article
 
 
@@ -57,7 +58,7 @@ def _describe_values(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
         if column.unique and column.name != entity.key:
             owner = blueprint.entity(entity.column(column.within).references).noun if column.within else ""
             whose = f" of {with_article(owner)}" if owner else ""
-            yield f"No two {to_words(entity.table)}{whose} have the same {to_words(column.name)}."
+            yield f"No two {name_many(entity)}{whose} have the same {to_words(column.name)}."
     for link in entity.shared_owners:
         owner = to_words(blueprint.entity(entity.column(link.column).references).noun)
         other = to_words(blueprint.entity(entity.column(link.through).references).noun)

@@ -79,7 +79,7 @@ _MORE_VERBS: dict[str, ToolAction] = {
     "send": "create", "upload": "create", "compose": "create", "append": "create", "track": "create",
     "report": "create",
     "check": "get", "lookup": "get", "put": "update", "configure": "update", "upsert": "create", "reply": "create",
-    "import": "create", "duplicate": "create", "clone": "create", "move": "update", "reorder": "update",
+    "reorder": "update",
 }  # fmt: skip
 
 

@@ -228,6 +228,8 @@ def test_some_webhooks_are_limited():
         ("category", set(), "product_category"), ("trending_topic", set(), None),
         ("category", {"article"}, "help_category"), ("exam_results_user", set(), None),
         ("creation_guideline", set(), None), ("instant_search_price", set(), None),
+        ("position", {"pgn"}, None), ("position", {"broker"}, "holding"), ("material", {"sketchup"}, None),
+        ("layout_mode", {"figma"}, None),
     ],
 )  # fmt: skip
 def test_nouns_are_read_by_what_the_service_is_about(noun, beside, name):
@@ -237,6 +239,8 @@ def test_nouns_are_read_by_what_the_service_is_about(noun, beside, name):
 
 def test_a_name_that_asks_for_a_change_is_about_no_record():
     assert "made elsewhere" in interpret_service_tool("request_email_change", ())
+    for name in ("clone_node", "import_contact", "duplicate_page"):  # nothing is made of nothing
+        assert getattr(interpret_service_tool(name, ()), "action", "") not in ("create", "update")
     assert interpret_service_tool("volume_list", ()).noun == "volume"
 
 
@@ -468,7 +472,7 @@ def test_a_record_is_called_by_its_parts_as_people_do(tmp_path):
         render_phrasebook(read([*crud("board"), *tools("create_card", "list_cards", "get_card")], "acme/grid"))
     )
     within = load_phrasebook(tmp_path / "phrases.yaml").entities["board_id"].within
-    assert within["list_cards.status"] == ("{phrase} with the {value} card",)
+    assert within["list_cards.status"] == ("{phrase} of the card that is {value}",)
 
 
 @pytest.mark.parametrize("raw", [CODE, crud("meeting", "project", "invoice", "sprint"), crud("organization", "domain"),

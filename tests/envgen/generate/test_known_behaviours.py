@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import random
 
 import pytest
 
@@ -13,7 +14,9 @@ from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.rules import render_rules
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.scale.services import read_service
-from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing import EntityPhrases, Phrasebook, Wording, load_phrasebook
+from trajsmith.phrasing.templates import render_phrase
+from trajsmith.records import ToolSpec, UserFact
 
 
 def tools(*names):
@@ -184,8 +187,8 @@ def test_a_searched_name_and_a_filter_are_part_of_how_a_record_is_called(tmp_pat
     (tmp_path / "phrases.yaml").write_text(render_phrasebook(read([*TICKETS, *tools("list_tickets")], "acme/desk")))
     book = load_phrasebook(tmp_path / "phrases.yaml")
     assert book.entities["ticket_id"].by["query"] == ('the ticket "{value}"',)
-    assert "{phrase} ({value})" in book.entities["ticket_id"].within["list_tickets.status"]
-    assert book.entities["contact_id"].within["ticket_id"] == ("{phrase} that {owner} belongs to",)
+    assert "{phrase} that is {value}" in book.entities["ticket_id"].within["list_tickets.status"]
+    assert book.entities["contact_id"].within["ticket_id"] == ("{phrase} of {owner}",)
     assert book.entities["contact_id"].within["search_ticket.query"] == ('{phrase} of the ticket "{value}"',)
 
 
@@ -268,3 +271,52 @@ def test_keys_of_different_records_begin_differently():
 def test_a_rule_of_the_blueprint_survives_its_file():
     blueprint = read(TEAM, "acme/team")
     assert type(blueprint).model_validate_json(json.dumps(blueprint.model_dump(mode="json"))) == blueprint
+
+
+def read_book(raw, folder, server="acme/desk"):
+    (folder / "phrases.yaml").write_text(render_phrasebook(read(raw, server)))
+    return load_phrasebook(folder / "phrases.yaml")
+
+
+def test_who_has_to_search_says_what_for_in_every_request(tmp_path):
+    words = read_book(crud("ticket", "contact"), tmp_path).tools["search_ticket"]
+    asked = [
+        *words.ask,
+        *words.say,
+        *(text for question in words.questions if not question.row for text in question.ask),
+    ]
+    assert len(asked) > 5 and all("{query}" in text for text in asked)
+    assert not any(question.say for question in words.questions if not question.row)
+
+
+def test_a_count_says_what_it_leaves_out_and_has_one_of_one(tmp_path):
+    words = read_book([*crud("document"), *tools("get_document_stats")], tmp_path).tools["get_document_stats"]
+    texts = [
+        render_phrase(words.done[0], {"out": {"count": count, "by_status": states}, "arg": {}})
+        for count, states in ((1, {"draft": 1}), (3, {"draft": 3}), (3, {"draft": 1, "published": 2}), (0, {}))
+    ]
+    left_out = ", not counting those that are archived."
+    assert texts == [
+        f"There is 1 document, draft{left_out}", f"There are 3 documents, all draft{left_out}",
+        f"There are 3 documents, 1 draft and 2 published{left_out}", f"There are no documents{left_out}",
+    ]  # fmt: skip
+    assert not any("numbers" in text for text in (*words.ask, *words.say))
+
+
+def test_ticking_off_is_not_called_checking(tmp_path):
+    words = read_book(crud("checklist_item", "task"), tmp_path, "acme/h0")
+    assert words.tools["check_checklist_item"].ask[0] == "tick off {checklist_item_id}"
+
+
+def test_names_in_snake_case_are_said_as_they_are():
+    table = ToolSpec(
+        server="s", name="create_table", description="", input_schema={
+            "type": "object", "properties": {"table_name": {"type": "string"}, "kind": {"enum": ["key_value"]}},
+        },
+    )  # fmt: skip
+    book = Phrasebook(entities={"table_id": EntityPhrases(noun="table", by={"table_name": ['the table "{value}"']})})
+    wording, rng = Wording(book, [table]), random.Random(1)
+    assert wording.value("create_table", "table_name", "events_eu", rng) == "events_eu"
+    assert wording.value("create_table", "kind", "key_value", rng) == "key value"
+    fact = UserFact(key="k", label="n", value="events_eu", said="", slot="table_id|table_name", how="equals")
+    assert wording.describe("table_id", fact, rng) == 'the table "events_eu"'
