@@ -149,6 +149,8 @@ class ReportWriter:
         if fact and following and forms and following.group(1).lower().startswith(forms):
             return get_language().reports.label_topic.format(fact.label)
         names = [name for name in call.arguments if name in self.wording.phrasebook.entities]
+        if names and any("[*]" in path for path in info.fields):
+            return ""  # what a customer has ordered is not about the customer
         if names:
             return get_language().grammar.the(self.wording.entity(names[0]))
         if fact is None or isinstance(fact.value, bool) or not is_noun(fact.label):
