@@ -9,6 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # In the order of tests/conftest.py, in which long files come first; xdist's own puts those of many tests first.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
+# What a recipe left when it failed is no result.
+.DELETE_ON_ERROR:
+
 .PHONY: attack audit fuzz lock locked resolve test-lowest demo test test-all test-full test-fast durations lint docs bench train-extra demo-model train-demo train-scratch arena-demo servers integrations test-integrations clean
 
 demo: $(STAMPS)/base  ## Install, and run the main job: no key, no network, no GPU

@@ -94,7 +94,8 @@ def print_trainings(folder: Path) -> None:
         log = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
         end = next(entry for entry in reversed(log) if "train_runtime" in entry)
         tokens = max((entry["num_tokens"] for entry in log if "num_tokens" in entry), default=0)
-        cost = f"{end['train_cpu_seconds'] / 60:.0f} min | {end['train_runtime'] / 60:.0f} min"
+        spent = f"{end['train_cpu_seconds'] / 60:.0f} min" if "train_cpu_seconds" in end else "not measured"
+        cost = f"{spent} | {end['train_runtime'] / 60:.0f} min"
         print(f"| {MODELS[name]} | {end['step']} | {tokens:,.0f} | {cost} |")
 
 

@@ -162,12 +162,14 @@ class Assigner:
         sole: bool = False,
         weight: float = 1.0,
     ) -> Option:
-        """The option that the user says a value; an identity, or the only value there is, is not said twice."""
+        """Build the option that the user says a value; an identity, what is looked for, or the only value is not said
+        twice. What a change sets is: the text of one note is not that of another because it was said once."""
         if "const" in leaf.schema:
             return Option(value, Constant())
         for known, before in context.user_values.items():
             same = known.rsplit("#", 1)[0].split(".", 1)[-1] == leaf.path and before == value
-            if same and (sole or self.values.entries(leaf)):
+            sets = self.tools[tool].declares_write and not is_identifier(leaf.name)
+            if same and (sole or (self.values.entries(leaf) and not sets)):
                 return Option(value, FromUser(known=known), FOCUS * weight)
         number, key = 1, f"{tool}.{leaf.path}"
         while key in context.user_values and context.user_values[key] != value:

@@ -118,7 +118,10 @@ def sets_what_is_there(write: ExecutedWrite, before: JsonObject, required: Seque
     """
     sources = write.call.provenance.items()
     names = [name for name, source in sources if isinstance(source, FromUser) and name not in required]
-    for table, key in {place[:2] for place in write.changes.values if len(place) > 2}:
+    identifiers = {str(value) for value in _list_identifiers(write.call).values()}
+    if len(identifiers) != 1 or write.changes.created:
+        return False
+    for table, key in {place[:2] for place in write.changes.values if len(place) > 2 and place[1] in identifiers}:
         rows = before.get(table)
         row = rows.get(key) if isinstance(rows, dict) else None
         if isinstance(row, dict) and any(_same(row.get(name), write.call.arguments[name]) for name in names):

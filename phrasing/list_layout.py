@@ -57,7 +57,7 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     if len(parts) < LEAST_ITEMS:
         first, second = parts
         if clauses[1]:
-            return f"{first}. {capitalize_first(second)}"
+            return _join_sentences((first, capitalize_first(second)))
         comma = "," if any("," in _mask(part) for part in parts) else ""
         return f"{first}{comma} {_join_word()} {second}"
     if stacked and all(words.dated_item.match(part) for part in parts):
@@ -67,13 +67,20 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     if lead and stacked:
         items = (words.item_start.sub("", item.rstrip(".")) for item in (first, *parts[1:]))
         return "\n".join([lead, *(f"- {_open_item(item)}" for item in items)])
-    return ". ".join(map(capitalize_first, parts)) if all(clauses) else join_items(parts)
+    return _join_sentences([*map(capitalize_first, parts)]) if all(clauses) else join_items(parts)
+
+
+def _join_sentences(parts: Sequence[str]) -> str:
+    """Join sentences; one that ends with a quoted sentence has its stop."""
+    closed = [part if part.endswith(('."', '!"', '?"')) else f"{part}." for part in parts[:-1]]
+    return " ".join((*closed, *parts[-1:]))
 
 
 def _open_item(item: str) -> str:
-    """Return an item with a capital, but for names such as e4, orders_2026 and team-west."""
-    first = item.partition(" ")[0]
-    return item if any(not mark.isalpha() for mark in first.rstrip(",.:;")) else capitalize_first(item)
+    """Return an item with a capital, but for names such as e4, orders_2026 and team-west, of which brackets follow."""
+    first, _, rest = item.partition(" ")
+    is_name = any(mark.isdigit() or mark == "_" for mark in first) or ("-" in first and rest.startswith("("))
+    return item if is_name else capitalize_first(item)
 
 
 def _split_parts(sentence: str) -> list[str]:

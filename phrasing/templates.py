@@ -31,8 +31,6 @@ _STATEMENTS = frozenset({"if", "elif", "else", "endif", "for", "endfor"})
 _TAG_NAME = re.compile(r"(?<![\w.|])(?<!\bis )(?<!\bis not )[a-zA-Z_]\w*")
 """A name that is no attribute, filter or test."""
 _TAG_WORDS = _STATEMENTS | {"not", "and", "or", "in", "is", "true", "false", "none", "True", "False", "None"}
-_STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
-"""A full stop after a quotation that has one."""
 _BRACKETS = re.compile(r"\([^()]*\)|\"[^\"]*\"")
 MANY, LONG = 4, 140
 """Rows, and their letters, from which they do not stand in one clause."""
@@ -280,7 +278,7 @@ def render_phrase(template: str, values: dict[str, Any]) -> str | None:
         return None
     else:
         text = "".join(_finalize_value(values[piece]) if place % 2 else piece for place, piece in enumerate(pieces))
-    text = _STOP_TWICE.sub(r"\1", text)
+    text = value_formatting.drop_second_stop(text)
     if "\n" in text.strip():
         return text.strip("\n").rstrip()  # what a tool printed keeps its lines and its indentation
     return " ".join(text.split())

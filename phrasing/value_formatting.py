@@ -12,6 +12,8 @@ MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
 QUOTED = r"\"[^\"]*\"|„[^“]*“|“[^”]*”"
 """Pattern of a text in quotation marks: it stays letter by letter."""
 _QUOTED = re.compile(f"({QUOTED})")
+_STOP_TWICE = re.compile(r"([.!?][\"”])\.(?=\s|$)")
+"""A full stop after a quotation that has one."""
 _YEAR = re.compile(r",? (\d{4})\b")
 _SPACES = re.compile(r"[\s_]+")
 _SNAKE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
@@ -236,6 +238,11 @@ def find_clock_date(state: dict[str, Any]) -> date:
     """Return the clock of a state, or of the first of several in one; without one a distant date."""
     inner = (part.get("now") for part in state.values() if isinstance(part, dict))
     return next((moment for moment in map(parse_datetime, (state.get("now"), *inner)) if moment), date.min)
+
+
+def drop_second_stop(text: str) -> str:
+    """Return a text without the full stop after a quotation that ends with one."""
+    return _STOP_TWICE.sub(r"\1", text)
 
 
 def split_quoted(text: str) -> list[str]:

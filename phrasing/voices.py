@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from trajsmith.phrasing.languages import get_language
-from trajsmith.phrasing.value_formatting import QUOTED
+from trajsmith.phrasing.value_formatting import QUOTED, drop_second_stop
 from trajsmith.phrasing.yaml_files import find_language_file, load_yaml_model
 from trajsmith.records import FrozenModel
 
@@ -177,7 +177,7 @@ def draw_pattern(patterns: Sequence[str], rng: random.Random, used: set[str] | N
 
 def fill_pattern(patterns: Sequence[str], phrase: str, rng: random.Random, used: set[str] | None = None) -> str:
     """Draw a pattern, as `draw_pattern` does, and put a phrase into its place."""
-    return draw_pattern(patterns, rng, used).replace("{}", phrase)
+    return drop_second_stop(draw_pattern(patterns, rng, used).replace("{}", phrase))
 
 
 def join_opening(opening: str, text: str, exact: Collection[str] = (), small: bool = False) -> str:

@@ -23,6 +23,8 @@ from trajsmith.phrasing.words import pluralize, singularize
 from trajsmith.records import ToolSpec, UserFact
 
 _SENTENCE_END = re.compile(r"(?<=[a-z0-9)])[.;:](?:\s|$)|\s[-–(]|,\s|\n")
+_QUOTED_VALUE = re.compile(r"([\"„])\{value\}([\"“])")
+"""A value in quotation marks: it is said letter by letter."""
 _NOT_VERBS = frozenset({"access", "process", "focus", "bias", "address", "progress", "pass", "discuss"})
 _ID_TAIL = re.compile(r"_(id|ids|uuid|number|code|key|ref)$")
 
@@ -72,12 +74,13 @@ class Wording:
         if options:
             return rng.choice(options)
         is_key = isinstance(value, str) and "_" in value and re.fullmatch(r"[a-z0-9_]+", value) is not None
-        return value_formatting.humanize(value) if is_key and not self._is_free(tool, parameter) else value
+        return value_formatting.humanize(value) if is_key and not self._is_name(tool, parameter, value) else value
 
-    def _is_free(self, tool: str, parameter: str) -> bool:
-        """Return True for a parameter whose texts are free: names such as `orders_2026` are said letter by letter."""
+    def _is_name(self, tool: str, parameter: str, value: str) -> bool:
+        """Return True for a text such as `orders_2026` that is no choice: it is said letter by letter."""
         schema = self.tools[tool].parameters.get(parameter) if tool in self.tools else None
-        return schema is not None and '"enum"' not in json.dumps(schema)
+        text = "" if schema is None else json.dumps(schema)
+        return schema is not None and '"enum"' not in text and value not in text
 
     def phrase_request(self, tool: str) -> str:
         """Return a verb phrase without slots for what a tool does, where no phrase fits the values."""
@@ -129,10 +132,11 @@ class Wording:
         label = self.parameter("", field).label
         if known.how in ("largest", "smallest"):
             return render_superlative(entity, field, label, known.how, known.value)
-        value, templates = self.value("", field, known.value, rng), entity.by.get(field, ())
-        if templates and all('"{value}"' in template for template in templates):
-            value = known.value
-        phrase = pick_text(templates, {"value": value, "noun": entity.noun}, rng)
+        value = self.value("", field, known.value, rng)
+        is_key = isinstance(known.value, str) and value == value_formatting.humanize(known.value)
+        words = {"value": value, "exact": known.value if is_key else value, "noun": entity.noun}
+        templates = [_QUOTED_VALUE.sub(r"\1{exact}\2", template) for template in entity.by.get(field, ())]
+        phrase = pick_text(templates, words, rng)
         phrase = phrase or render_field_phrase(entity, field, label, value)
         return get_language().grammar.say_near_day(phrase, now) if now is not None and now.year > 1 else phrase
 

@@ -18,7 +18,7 @@ from trajsmith.phrasing import (
     pluralize,
 )
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
-from trajsmith.verify import DiscourseModel, get_entity_kind, resolve_expression, resolve_values
+from trajsmith.verify import DiscourseEntity, DiscourseModel, get_entity_kind, resolve_expression, resolve_values
 
 RECENT = 2
 """Turns after which "that order" still stands for the last order that was spoken of."""
@@ -194,18 +194,24 @@ class ReferenceTracker:
         self, name: str, value: str, source: FromOutput, kinds: Sequence[str] = ("name", "date", "text", "number")
     ) -> Iterator[str]:
         """Yield phrases by other fields of a thing that was talked about, in words of the phrasebook, but not by
-        those that only later calls show."""
+        those that only calls of this turn show."""
         referent = self.model.entities.get(get_entity_kind(name, source), {}).get(value)
         if referent is None:
             return
-        horizon = self.turn_start if self.model.horizon is None else self.model.horizon
-        fields = [field for field in self.wording.entity(name).by if referent.shown.get(field, 0) < horizon]
-        known = {field: referent.latest(field) for field in fields}
+        known = {field: self._find_told(referent, field) for field in self.wording.entity(name).by}
         known_values = {field: current for field, current in known.items() if current is not None}
         for field, current in sorted(known_values.items(), key=lambda item: -score_field(*item)):
             if classify_field(field, current) in kinds:
                 fact = UserFact(key="", label=field, value=current, said="", slot=f"{name}|{field}", how="equals")
                 yield self.describe(name, fact)
+
+    def _find_told(self, referent: DiscourseEntity, field: str) -> Any:
+        """Return the value of a field that the user can know: as it was before this turn, or what they have said."""
+        value = referent.find_before(field, self.turn_start)
+        if value is not None or self.model.horizon is None:
+            return value
+        value = referent.find_before(field, self.model.horizon)
+        return value if any(fact.value == value for fact in self.known.values()) else None
 
     def _leads_to(self, phrase: str, kind: str, value: str, source: FromOutput) -> bool:
         """Return whether a reader takes the phrase to mean this entity."""
@@ -269,18 +275,20 @@ class ReferenceTracker:
         """Return True if neither name is part of the other: an order and an order line are not named so."""
         return entity.noun not in owner and owner not in entity.noun
 
-    def _by_row(self, name: str, value: Any, source: FromOutput) -> str | None:
-        """Return a phrase for a thing of which only the row of another has told: "the project that the task "Fix the
-        roof" belongs to"; None where the phrasebook has no words for it."""
+    def _describe_by_owner(self, name: str, value: Any, source: FromOutput) -> str | None:
+        """Return a phrase for a thing of which only the row of another has told: "the project of the task "Fix the
+        roof""; None where the phrasebook has no words for it."""
         result, entity = self.calls[source.call].result, self.wording.entity(name)
         levels = [match.levels for match in find_values(result, source.path) if match.value == value]
         for row in [of[-1].row for of in levels if of] or [result]:
-            items = row.items() if isinstance(row, dict) else ()
-            kind, key = next(((kind, key) for kind, key in items if kind in self.model.kinds), ("", None))
-            referent, templates = self.model.entities.get(kind, {}).get(str(key)), entity.within.get(kind)
-            if kind == name or referent is None or not referent.turns or not templates:
+            own = self.model.find_own_id(self.calls[source.call].tool, row) if isinstance(row, dict) else None
+            if own is None or own[0] == get_entity_kind(name, source):
                 continue
-            owner = self._name_again(kind, str(key))
+            kind, key = own
+            referent, templates = self.model.entities.get(kind, {}).get(key), entity.within.get(kind)
+            if referent is None or not referent.turns or not templates:
+                continue
+            owner = self._name_again(kind, key)
             phrase = owner and pick_text(
                 templates, {"phrase": get_language().grammar.the(entity), "owner": owner}, self.rng
             )
@@ -306,11 +314,12 @@ class ReferenceTracker:
             owner = self.wording.entity(place)
             picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
             if picked and self._apart(entity, owner.noun) and (place, str(producer.arguments[place])) in self.things:
-                grammar = get_language().grammar
-                return grammar.inside(entity, grammar.that(owner))
+                grammar, templates = get_language().grammar, entity.within.get(place, ())
+                words = {"phrase": grammar.the(entity), "owner": grammar.that(owner)}
+                return pick_text(templates, words, self.rng) or grammar.inside(entity, grammar.that(owner))
         if source.call < self.turn_start and entity.own:
             is_new = not get_language().grammar.is_own(entity.own) and (name, str(value)) not in self.things
-            return (self._by_row(name, value, source) if is_new else None) or self.rng.choice(entity.own)
+            return (self._describe_by_owner(name, value, source) if is_new else None) or self.rng.choice(entity.own)
         unmentioned = [phrase for phrase in entity.own if get_language().grammar.is_unmentioned(phrase)]
         return self.rng.choice(unmentioned or [get_language().grammar.the(entity)])
 

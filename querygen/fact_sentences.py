@@ -56,7 +56,8 @@ class FactSentences:
             return []
         phrase, _ = references.refer(name, call.arguments[name], source, set())
         references.spoke_of(call, (name,))
-        return [references.rng.choice((f"I mean {phrase}.", f"It's about {phrase}."))]
+        belongs = call.effect == "write" and name not in references.wording.tools[call.tool].required
+        return [f"It's for {phrase}." if belongs else f"I mean {phrase}."]
 
     def _tell_picks(self, path: str, source: FromOutput, keys: Sequence[str], stated: set[str]) -> list[str]:
         sentences = []

@@ -223,8 +223,9 @@ class RequestWriter:
             for key, fact in ((key, self.known[key]) for key in keys)
             if fact.how == "equals" and isinstance(fact.value, str) and len(fact.value) > 3
         }
-        texts = {key: self.known[key].value for key in keys}
-        quoted = {key for key, value in texts.items() if isinstance(value, str) and f'"{value}"' in text}
+        texts = {key: str(self.known[key].value) for key in keys}
+        values = list(texts.values())
+        quoted = {key for key, value in texts.items() if values.count(value) == 1 and f'"{value}"' in text}
         return quoted | {key for key, name in names.items() if is_value_mentioned(text.lower(), name.lower())}
 
     def _required(self, start: int, stop: int, steps: Mapping[int, ScenarioStep | None]) -> set[str]:
@@ -308,12 +309,14 @@ class RequestWriter:
         """Return the optional arguments that are best said in the sentence that asks for the goal, also those that were
         said before, since they narrow it down anew: what the user says, and the thing to which a list is narrowed."""
         required = self.wording.tools[call.tool].required
-        return frozenset(
-            name
-            for name, source in call.provenance.items()
-            if name not in required
-            and (isinstance(source, FromUser) or (call.effect == "read" and isinstance(source, FromOutput)))
-        )
+        optional = [(name, source) for name, source in call.provenance.items() if name not in required]
+        names = {name for name, source in optional if isinstance(source, FromUser)}
+        if call.effect == "read":
+            names |= {name for name, source in optional if isinstance(source, FromOutput) and not self._is_own(name)}
+        return frozenset(names)
+
+    def _is_own(self, name: str) -> bool:
+        return get_language().grammar.is_own(self.wording.entity(name).own)
 
     def _info(self, goal: int, sentence: str, template: str, question: AskableQuestion | None) -> RequestedInfo:
         call = self.calls[goal]

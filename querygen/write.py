@@ -401,7 +401,9 @@ class TaskWriter:
         if known.how != "value":
             name = known.slot.split("|")[0]
             return known.model_copy(update={"said": self.wording.describe(name.split(".")[-1], known, rng, now)})
-        return known.model_copy(update={"said": format_value(self.wording.value("", known.slot, known.value, rng))})
+        return known.model_copy(
+            update={"said": format_value(self.wording.value(known.key.partition(".")[0], known.slot, known.value, rng))}
+        )
 
 
 def estimate_difficulty(grounded: GroundedChain, turns: Sequence[Turn]) -> float:

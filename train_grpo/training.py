@@ -1,5 +1,6 @@
 """`trajsmith grpo`: tasks become prompts, episodes are played and judged, and their rewards train the model."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,11 +78,13 @@ def train(
     try:
         trainer = build_trainer(config, arguments, tokenizer, tasks, grounds, own, users)
         with translate_write_errors(config.out):
+            start = time.process_time()
             trainer.train(resume_from_checkpoint=checkpoint)
+            seconds = time.process_time() - start
             info = build_checkpoint_info(config, len(tasks))
             dtype = read_dtype(config.model)
             save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, dtype)
-            write_metrics(trainer.state.log_history, config.out)
+            write_metrics(trainer.state.log_history, config.out, seconds)
     finally:
         if background is None:
             own.close()

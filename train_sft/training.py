@@ -396,10 +396,12 @@ def run_training(
     if config.validation is not None and config.validation.patience is not None:
         trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.validation.patience))
     with translate_write_errors(config.out):
+        start = time.process_time()
         trainer.train(resume_from_checkpoint=checkpoint)
+        seconds = time.process_time() - start
         info, tokenizer = build_info(trainer.state.global_step), arguments["processing_class"]
         save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
-        write_metrics(trainer.state.log_history, config.out)
+        write_metrics(trainer.state.log_history, config.out, seconds)
 
 
 def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> CheckpointInfo:
@@ -429,9 +431,11 @@ def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:
     return model.merge_and_unload() if lora is not None else model
 
 
-def write_metrics(history: Iterable[JsonObject], out: Path) -> None:
-    """Write the trainer's log beside the model, a line per entry; its last one gets the process's CPU time."""
-    entries = [
-        entry | {"train_cpu_seconds": time.process_time()} if "train_runtime" in entry else entry for entry in history
-    ]
+def write_metrics(history: Iterable[JsonObject], out: Path, seconds: float) -> None:
+    """Write the trainer's log beside the model, a line per entry.
+
+    Args:
+        seconds: CPU time of this process since the training began or went on, for the last line.
+    """
+    entries = [entry | {"train_cpu_seconds": seconds} if "train_runtime" in entry else entry for entry in history]
     (out / "metrics.jsonl").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))

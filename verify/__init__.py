@@ -11,6 +11,7 @@ from trajsmith.verify.checks import build_checks, check_gold_run, derive_checks,
 from trajsmith.verify.code_checks import CodeCheckRunner
 from trajsmith.verify.confirmation import ConfirmationFault, ConfirmationReport, find_confirmation_faults
 from trajsmith.verify.discourse import DiscourseModel, get_entity_kind
+from trajsmith.verify.discourse_entities import DiscourseEntity
 from trajsmith.verify.discourse_resolution import resolve_expression, resolve_values
 from trajsmith.verify.fidelity import find_user_faults
 from trajsmith.verify.judge import JUDGE, Judge, JudgeSettings, find_open_questions
@@ -42,6 +43,7 @@ __all__ = [
     "CodeCheckRunner",
     "ConfirmationFault",
     "ConfirmationReport",
+    "DiscourseEntity",
     "DiscourseModel",
     "Judge",
     "JudgeSettings",

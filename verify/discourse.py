@@ -97,7 +97,7 @@ class DiscourseModel:
         """Take in one object; return the kind and id of what it describes."""
         if not isinstance(row, dict):
             return None
-        own = self._find_own_id(call, row)
+        own = self.find_own_id(call.tool, row)
         if own:
             if not path:
                 self.subjects[call.index] = own
@@ -110,12 +110,12 @@ class DiscourseModel:
                 self._read(call, value, (*path, name), owners)
         return own
 
-    def _find_own_id(self, call: "_CallContext", row: Mapping[str, Any]) -> tuple[str, str] | None:
+    def find_own_id(self, tool: str, row: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return the kind and id of what an object describes: its first id, if tools take that; others point away."""
         for name, value in row.items():
             if not _is_id(value) or not (name in self.kinds or is_identifier(name) or name in _SHORT_IDS):
                 continue
-            longer = "_".join((*get_tool_noun(call.tool), name))
+            longer = "_".join((*get_tool_noun(tool), name))
             kind = name if name in self.kinds else longer if name in _SHORT_IDS else ""
             return (kind, str(value)) if kind in self.kinds else None
         return None
@@ -144,9 +144,9 @@ class DiscourseModel:
         entity.owners |= owners - {own}
         for name, value in (*call.plain.items(), *_iterate_fields(row)):
             values = entity.fields.setdefault(name, [])
-            entity.shown.setdefault(name, call.index)
             if not values or values[-1] != value:
                 values.append(value)
+                entity.shown.setdefault(name, []).append(call.index)
 
     def save_focus(self) -> Focus:
         """Return what is talked about now, to be restored when other words are tried."""
@@ -185,12 +185,13 @@ class DiscourseModel:
             for entity in list(of_kind.values()):
                 if entity.created == index:
                     self.activate(entity.kind, entity.id)
+        for shown in self.lists if requested else ():
+            if shown.call == index and len(shown.ids) > 1:
+                self.blur(shown.kind)
+            elif shown.call == index and shown.ids and index not in self.subjects:
+                self.activate(shown.kind, shown.ids[0])
         if requested and index in self.subjects:
-            self.activate(*self.subjects[index])
-        if requested:
-            for shown in self.lists:
-                if shown.call == index and len(shown.ids) > 1:
-                    self.blur(shown.kind)
+            self.activate(*self.subjects[index])  # after what is in it: an order is more than its lines
 
     # What is known
 
@@ -273,5 +274,13 @@ def get_entity_kind(name: str, source: FromOutput) -> str:
     """Return the kind of the entity that an argument takes from a result: the field's name, but the argument's for
     short names such as "id" and "code".
     """
-    field = next((part for part in reversed(split_path(source.path)) if part != "*"), name)
-    return name if field in _SHORT_IDS else field
+    return _find_last_field(source, name) if is_named_apart(source) else name
+
+
+def is_named_apart(source: FromOutput) -> bool:
+    """Return whether the field of a value says by its name what it identifies; "id" and "code" do not."""
+    return _find_last_field(source, "") not in _SHORT_IDS
+
+
+def _find_last_field(source: FromOutput, default: str) -> str:
+    return next((part for part in reversed(split_path(source.path)) if part != "*"), default)

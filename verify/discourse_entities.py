@@ -15,8 +15,8 @@ class DiscourseEntity:
     """Call that showed it first."""
     fields: dict[str, list[Any]] = field(default_factory=dict)
     """Field to its values, the latest last."""
-    shown: dict[str, int] = field(default_factory=dict)
-    """Field to the call that showed it first."""
+    shown: dict[str, list[int]] = field(default_factory=dict)
+    """Field to the calls that showed its values, one for each."""
     owners: set[tuple[str, str]] = field(default_factory=set)
     """(kind, id) of what it belongs to: the account of a payment."""
     created: int = -1
@@ -32,6 +32,11 @@ class DiscourseEntity:
         """The current value of a field, or None."""
         values = self.fields.get(name)
         return values[-1] if values else None
+
+    def find_before(self, name: str, call: int) -> Any:
+        """Return the value that a field had before a call, or None if no earlier call showed it."""
+        values = zip(self.fields.get(name, ()), self.shown.get(name, ()), strict=True)
+        return next((value for value, index in reversed([*values]) if index < call), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Literal
 
-from trajsmith.phrasing import ReferringExpression, TextValues, Wording, get_language, pluralize
+from trajsmith.phrasing import ReferringExpression, TextValues, Wording, get_language, is_value_mentioned, pluralize
 from trajsmith.records import FrozenModel
 from trajsmith.verify.discourse import DiscourseModel
 from trajsmith.verify.discourse_entities import ShownList
@@ -21,6 +21,8 @@ from trajsmith.verify.spoken_turns import EntityNeed, SpokenCall, SpokenTurn
 
 FaultKind = Literal["wrong_referent", "unresolved_reference", "superlative_on_cut_list", "unnamed_value"]
 _PRONOUN = re.compile(r"(?<=[a-z] )(?:it|them)\b(?! (?:should|is|has|would|was|will)\b)")
+_POINTING = r"\b(?:it|its|them|their|they|he|his|him|she|her|in there)\b(?! (?:is|are|any|should|has|have)\b)"
+"""What may stand for the thing that a list is narrowed to: "what are its files?", and not "which files are there"."""
 _MADE = frozenset({"same", "new", "bare"})
 
 
@@ -173,7 +175,8 @@ class ReferenceCheck:
         self.model.horizon = need.call
         source = self._find_source(need)
         reading = resolve_expression(self.model, phrase, need.kind, need.selector, source)
-        only_in_a_row = need.given_by < self.model.turn_start and not self.model.candidates(need.kind)
+        is_earlier = 0 <= need.given_by < self.model.turn_start
+        only_in_a_row = need.foreign and is_earlier and not self.model.candidates(need.kind)
         if reading is None and phrase.form == "same" and only_in_a_row:
             return Reading((), "same")  # "that project", of which only a field of another thing has told
         return reading
@@ -245,15 +248,21 @@ class ReferenceCheck:
 
         What is the user's own goes without saying, and so does what was looked up for this request.
         """
-        if not 0 <= need.given_by < self.model.turn_start:
+        if not 0 <= need.given_by < self.model.turn_start or get_language().code != "en":
             return False
-        wording, entity = self.model.wording, self.model.wording.entity(need.name)
+        wording, entity = self.model.wording, self.model.wording.entity(need.kind)
         call = next(call for call in turn.calls if call.index == need.call)
         is_filter = need.name in call.arguments and need.name not in wording.tools[call.tool].required
         if call.effect != "read" or not is_filter or get_language().grammar.is_own(entity.own):
             return False
+        reading = resolve_values(self.model, turn.text, need.kind)
+        if (reading is not None and reading.sole == need.value) or is_value_mentioned(turn.text.lower(), need.value):
+            return False
+        names = self.model.entities[need.kind][need.value].fields.values() if self.model.candidates(need.kind) else ()
+        if any(isinstance(value, str) and is_value_mentioned(turn.text.lower(), value) for of in names for value in of):
+            return False
         nouns = "|".join(re.escape(noun) for noun in (entity.noun, entity.plural or pluralize(entity.noun)))
-        return re.search(rf"\b(?:{nouns})\b", turn.text, re.IGNORECASE) is None and not self._is_pointed_at(need, turn)
+        return re.search(rf"\b(?:{nouns})\b|{_POINTING}", turn.text, re.IGNORECASE) is None
 
     def _is_pointed_at(self, need: EntityNeed, turn: SpokenTurn) -> bool:
         """Return whether a pronoun in the text stands for the entity."""

@@ -13,7 +13,7 @@ from trajsmith.grounding import (
     list_needed_keys,
 )
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonValue, RequestedInfo, Selector, Task
-from trajsmith.verify.discourse import get_entity_kind
+from trajsmith.verify.discourse import get_entity_kind, is_named_apart
 
 
 @dataclass(slots=True)
@@ -30,6 +30,8 @@ class EntityNeed:
     """Call and path of the list that it was selected in."""
     given_by: int = -1
     """Call whose result gave the value; -1 if that is not known."""
+    foreign: bool = False
+    """The field that gave it has the name of another kind than the row: no "id" or "code" of the row itself."""
     asked: bool = False
     """The agent asks for it, or for what leads to it."""
     must_be_named: bool = False
@@ -145,6 +147,7 @@ def _build_need(
         selector=picks[-1] if picks else None,
         source=(source.call, source.selectors[-1].rows) if source.selectors else None,
         given_by=source.call,
+        foreign=is_named_apart(source),
         asked=asked,
         must_be_named=requested or everything[index].effect == "read",
         looked_up=asks and not picks and source.call >= start,

@@ -16,9 +16,9 @@ _FILES = Path(__file__).with_name("lexicon")
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?P<way>[+-]?)( (?P<low>[\d.]+)-(?P<high>[\d.]+))?(?P<needed>!?)$")
 _POOL_SPEC = re.compile(r"(?P<mark>[=~#])(?P<pool>\w+)(?P<needed>!?)$")
 POOL_SIZE = 12
+"""Values of a column that an environment knows."""
 UNKNOWN = "unknown"
 """Sense of a noun that means nothing known beside some words: the position of a chess game is no stock."""
-"""Values of a column that an environment knows."""
 PEOPLE = 90
 """Names of people that an environment knows."""
 

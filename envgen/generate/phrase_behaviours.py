@@ -41,15 +41,17 @@ def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     by = ""
     if entity.status is not None:
         by = "{% for state in out.by_status %}{% if loop.first or not loop.last %}, {% else %} and {% endif %}"
-        by += "{% if out.by_status|length > 1 %}{out.by_status[state]} {% elif out.count > 1 %}all {% endif %}"
+        by += "{% if out.by_status[state] < out.count %}{out.by_status[state]} {% elif out.count > 1 %}all {% endif %}"
         by += "{state|human}{% endfor %}"
+        by += "{% if out.by_status.values()|sum < out.count %} ({out.count - out.by_status.values()|sum} without a "
+        by += f"{to_words(entity.status.name)}){{% endif %}}"
     if operation.excludes:
         more += f", not counting those that are {' or '.join(map(to_words, operation.excludes))}"
     counted = f"{{out.count}} {{% if out.count == 1 %}}{to_words(entity.noun)}{{% else %}}{many}{{% endif %}}{by}"
     are = "{% if out.count == 1 %}is{% else %}are{% endif %}"
     done = [
-        f"{{% if out.count %}}There {are} {counted}{{% else %}}There are no {many}{{% endif %}}{more}.",
-        f"{{% if out.count %}}I count {counted}{{% else %}}I find no {many}{{% endif %}}{more}.",
+        f"{{% if out.count %}}There {are} {counted}{{% else %}}There are none{{% endif %}}{more}.",
+        f"{{% if out.count %}}I count {counted}{{% else %}}I find none{{% endif %}}{more}.",
     ]
     narrate = [f"count the {many}", f"see how many {many} there are"]
     return {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": facts}
@@ -66,5 +68,5 @@ def build_whoami(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity)
     return {
         "ask": ["check who is signed in", "find out which account this is"], "say": ["Who is signed in here?"],
         "narrate": ["check who is signed in"], "facts": facts,
-        "done": [f"{name} is signed in{more}.", f"The account is that of {name}{more}."],
+        "done": [f"{name} is signed in{more}.", f"You're signed in as {name}{more}."],
     }  # fmt: skip

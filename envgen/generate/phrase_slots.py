@@ -15,7 +15,7 @@ _STATES: dict[str, tuple[str, ...]] = {
     "planned": ("only planned so far",), "completed": ("finished", "all done"), "on_hold": ("on ice",),
     "open": ("still open",), "published": ("already published",), "closed": ("already closed",),
     "running": ("up and running",), "paused": ("on pause",), "cancelled": ("called off",),
-    "in_progress": ("under way", "being worked on"), "stopped": ("not running",), "suspended": ("suspended for now",),
+    "in_progress": ("under way", "being worked on"), "suspended": ("suspended for now",),
     "finished": ("over",), "accepted": ("already accepted",), "revoked": ("no longer valid",),
     "scheduled": ("coming up",), "declined": ("turned down",), "pending": ("still pending",),
     "in_review": ("under review", "being reviewed"), "terminated": ("shut down for good",), "done": ("finished",),
@@ -33,11 +33,18 @@ _STATES: dict[str, tuple[str, ...]] = {
 """What people say of things in a state, beside its own name, after "that are"."""
 
 
+_NAMED_APART = frozenset({"draft"})
+"""States whose names are nouns: nothing "is draft"."""
+
+
 def list_state_words(column: TableColumn) -> dict[str, list[str]]:
     """Return how people say each state of a column, its own name first; words that fit two of them are left out."""
     counts = Counter(word for state in column.choices for word in (to_words(state), *_STATES.get(state, ())))
     return {
-        state: [to_words(state), *(word for word in _STATES[state] if counts[word] == 1)]
+        state: [
+            *([] if state in _NAMED_APART else [to_words(state)]),
+            *(word for word in _STATES[state] if counts[word] == 1 or state in _NAMED_APART),
+        ]
         for state in column.choices
         if state in _STATES
     }

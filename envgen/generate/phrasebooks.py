@@ -24,7 +24,7 @@ from trajsmith.envgen.generate.phrase_slots import (
     render_quoted,
     render_slot,
 )
-from trajsmith.phrasing import is_noun, with_article
+from trajsmith.phrasing import is_noun, singularize, with_article
 
 _MOVE_VERBS = {
     "done": "mark {} as done", "closed": "close {}", "cancelled": "cancel {}", "archived": "archive {}",
@@ -49,8 +49,10 @@ def render_phrasebook(blueprint: Blueprint) -> str:
     asked = {one.name: _build_tool_words(blueprint, one, blueprint.entity(one.table)) for one in blueprint.operations}
     tools = {name: words for name, words in asked.items() if words}
     parameters = _build_parameters(blueprint)
+    signs_in = any(operation.action == "whoami" for operation in blueprint.operations)
     book = (
-        {"entities": entities}
+        ({"introductions": False} if signs_in else {})  # another name than that of who is signed in
+        | {"entities": entities}
         | ({"parameters": parameters} if parameters else {})
         | ({"tools": tools} if tools else {})
     )
@@ -141,10 +143,13 @@ def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
         ]
         ask, say = [*ask[-2:], *narrowed], say[-1:]
     rows = f"{{out.result|rows('{entity.key}')}}"
+    is_one, one = "{% if out.result|length == 1 %}", to_words(entity.noun)
+    these = f"{is_one}This is the {one}{{% else %}}These are the {many}{{% endif %}}"
+    here = f"{is_one}Here is the {one}{{% else %}}Here are the {many}{{% endif %}}"
     done = [
         f"{{% if out.result %}}I found {{out.result|length}}: {rows}.{{% else %}}There are none.{{% endif %}}",
-        f"{{% if out.result %}}These are the {many}: {rows}.{{% else %}}I found no {many} like that.{{% endif %}}",
-        f"{{% if out.result %}}Here is what I see: {rows}.{{% else %}}The list is empty.{{% endif %}}",
+        f"{{% if out.result %}}{these}: {rows}.{{% else %}}I found no {many} like that.{{% endif %}}",
+        f"{{% if out.result %}}{here}: {rows}.{{% else %}}The list is empty.{{% endif %}}",
     ]
     label = find_label_column(entity)
     facts = [f"$.result[*].{label.name if label else entity.key}"]
@@ -171,7 +176,7 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     head = lead + "".join(f" {'to' if not place else 'and'} {render_slot(c)}" for place, c in enumerate(firsts))
     rest = [c for c in fields if c not in (named, *firsts)]
     endings = [column for column in rest if _add_value(column)]
-    ask = [f"{verb} {head}" for verb in ("add", "create" if not firsts else "add", "put in")][: 2 if firsts else 3]
+    ask = [f"{verb} {head}" for verb in ("add", "create")][: 1 if firsts else 2]
     for size in (1, 2, 3):
         for some in list(combinations(endings, size))[:6]:
             tail = _join_values(some)
@@ -180,7 +185,7 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
                 ask += [f"create {head}{tail}"]
     say = (
         [f"We need {lead}{''.join(f' for {render_slot(c)}' for c in firsts)}."]
-        if not (named and looks_like_person(named))
+        if not (named and (looks_like_person(named) or is_free_text(named))) and "send" not in operation.name
         else []
     )
     out_name = render_quoted(named, "out") if named else f"the {noun}"
@@ -216,7 +221,8 @@ def _add_value(column: TableColumn) -> str:
     if column.name in ("due_date", "deadline", "due"):
         return f"due on {slot}"
     if column.kind in ("date", "moment") and label.endswith((" on", " at")):
-        return f"{_begin_clause(label.split()[0])} on {slot}" if is_noun(label.split()[0]) else ""
+        verb = _GOING_ON.get(label.rpartition(" ")[0])
+        return f"{verb} on {slot}" if verb else ""
     if is_count(column):
         return f"with {slot} {to_words(column.name)}"
     if column.kind in ("choice", "text", "number", "whole", "date", "moment") and is_noun(label):
@@ -224,9 +230,11 @@ def _add_value(column: TableColumn) -> str:
     return f"with the tags {slot}" if column.kind == "texts" and column.name == "tags" else ""
 
 
-def _begin_clause(verb: str) -> str:
-    """Return "starting" of "starts", which goes on a sentence."""
-    return f"{verb.removesuffix('s').removesuffix('e')}ing" if verb.endswith("s") else verb
+_GOING_ON = {
+    "starts": "starting", "ends": "ending", "expires": "expiring", "renews": "renewing", "closes": "closing",
+    "opens": "opening", "departs": "departing", "arrives": "arriving", "takes place": "taking place",
+}  # fmt: skip
+"""Verbs of moments as they continue a request: "starts on 3 May" is ", starting on 3 May" there."""
 
 
 def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
@@ -241,13 +249,17 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         else:
             ask += [f"change the {label} of {slot} to {value}", f"set the {label} of {slot} to {value}"]
     for first, second in list(combinations(usable, 2))[:8]:
-        one, two = (f"the {name_column(c, entity)} to {render_quoted(c)}" for c in (first, second))
-        ask += [f"change {slot}: set {one} and {two}"]
+        one, two = (f"to {render_quoted(column)}" for column in (first, second))
+        owned, other = (f"the {name_column(column, entity)}" for column in (first, second))
+        together = is_called(first) or is_called(second)
+        ask += [f"change {slot}: set {owned} {one} and {other} {two}"] if together else []
+        ask += [] if together else [f"set {owned} of {slot} {one} and {other} {two}"]
     ask += [f"update {slot}"]
     for column in fields:
         label = name_column(column, entity)
         value = render_quoted(column, "out")
-        states = f"its {label} is now {value}" if column.kind != "texts" else f"its {label} are now {value}"
+        are = "are" if column.kind == "texts" and singularize(label) != label else "is"
+        states = f"its {label} {are} now {value}"
         if column.kind == "flag":
             states = f"{{% if out.{column.name} %}}it is now {label}{{% else %}}it is no longer {label}{{% endif %}}"
         clauses.append(
@@ -305,7 +317,7 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     done = [
         f"{name_slot} is {state} now.",
         f"Done, {plain_slot} is now {state}.",
-        f"{name_slot} has been set to {state}.",
+        *([] if own else [f"{name_slot} has been set to {state}."]),
     ]
     return {
         "ask": list(dict.fromkeys(phrases)), "narrate": [phrases[0].replace(slot, f"the {noun}")], "done": done,
@@ -367,9 +379,9 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
                 [f"{label.capitalize()}: {quoted}."]
                 if is_free_text(column)
                 else [
-                    f"The {label} is {quoted}.",
-                    f"{label.capitalize()}: {quoted}.",
                     f"The {label} should be {quoted}.",
+                    f"{label.capitalize()}: {quoted}.",
+                    f"The {label} {'should be' if column.kind == 'choice' else 'is'} {quoted}.",
                 ]
             )
             parameters[name] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, TableColumn, find_final_choices
 from trajsmith.envgen.generate.code_behaviours import describe_behaviours, describe_permissions
 from trajsmith.envgen.generate.identifiers import quote_text, to_words
-from trajsmith.envgen.generate.phrase_slots import name_many
+from trajsmith.envgen.generate.phrase_slots import MONEY, name_many
 from trajsmith.phrasing import is_noun, with_article
 
 
@@ -24,6 +24,8 @@ def render_rules(blueprint: Blueprint) -> Iterator[str]:
     are_counted = all(entity.key_style == "counted" for entity in blueprint.entities)
     order = "in the order in which they were made" if are_counted else "in the order of their identifiers"
     yield f"Lists show at most as many records as their limit says, {order}."
+    if any(column.name in MONEY for entity in blueprint.entities for column in entity.columns):
+        yield "Amounts of money are in pounds."
     for entity in blueprint.entities:
         if {(entity.table, "create"), (entity.table, "update")} & actions:
             yield from _describe_values(blueprint, entity)

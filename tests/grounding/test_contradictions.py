@@ -91,6 +91,16 @@ def test_a_value_that_is_there_already_is_not_set(arguments, required, expected)
     assert sets_what_is_there(change, before, required) is expected
 
 
+def test_other_things_that_a_change_touches_are_not_looked_at():
+    euros = {"A1": {"sum": 9, "currency": "EUR"}, "A2": {"sum": 1, "currency": "EUR"}}
+    moved = {"A1": {"sum": 8, "currency": "EUR"}, "A2": {"sum": 2, "currency": "EUR"}}
+    sent = write("send", {"accounts": euros}, {"accounts": moved}, from_id="A1", to_id="A2", currency="EUR")
+    assert not sets_what_is_there(sent, {"accounts": euros}, ())
+    issues = {"issues": {"I1": {"author": "Ida", "comments": 0}}, "comments": {}}
+    commented = {"issues": {"I1": {"author": "Ida", "comments": 1}}, "comments": {"C1": {"author": "Ida"}}}
+    assert not sets_what_is_there(write("comment", issues, commented, issue_id="I1", author="Ida"), issues, ())
+
+
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_chain_does_not_freeze_and_unfreeze_one_card(seed: int) -> None:
     tools = ("find_customer_by_phone", "list_cards", "freeze_card", "unfreeze_card")

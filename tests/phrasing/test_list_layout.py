@@ -84,7 +84,7 @@ def test_a_text_after_a_list_is_a_paragraph_of_its_own():
 
 
 def test_names_keep_their_letters_at_the_start_of_an_item():
-    text = "Here are the moves: e4 (open); exd5 (closed); team-west (open); two rooms (closed)."
+    text = "Here are the moves: e4 (open); exd5 (closed); team-west (open); follow-up call (closed)."
     assert lay_out_items(text).splitlines()[1:] == [
-        "- e4 (open)", "- exd5 (closed)", "- team-west (open)", "- Two rooms (closed)",
+        "- e4 (open)", "- exd5 (closed)", "- team-west (open)", "- Follow-up call (closed)",
     ]  # fmt: skip

@@ -14,7 +14,7 @@ import yaml
 from fsspec.implementations.memory import MemoryFileSystem
 
 from trajsmith.api.runs import load_run, resume, run
-from trajsmith.pipeline.config import load_config
+from trajsmith.pipeline.config import EngineSettings, RunConfig, load_config
 from trajsmith.pipeline.config_changes import apply_change, plan_change
 from trajsmith.pipeline.object_storage import find_address
 from trajsmith.pipeline.progress import NullProgress
@@ -457,6 +457,28 @@ def test_a_run_whose_directory_is_an_address_is_made_here_and_copied_there(
     done = trajsmith("resume", address)
     assert done.code == 0, done.err
     assert read_data(Path("runs/big")) == read_data(Path("store/big")) == read_data(finished)
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/runs/a", "s3:/bucket/runs/a", Path("s3://bucket/runs/a")], ids=repr)
+@pytest.mark.parametrize("engine", [None, {"workers": 1}, EngineSettings(workers=1)], ids=["none", "keys", "made"])
+def test_an_address_is_read_in_each_form(address: Any, engine: Any) -> None:
+    more = {} if engine is None else {"engine": engine}
+    config = RunConfig.model_validate({"name": "a", "run": address, "environments": [{"library": "bank"}], **more})
+    assert (config.run, config.engine.copy_to) == (Path("runs/a"), "s3://bucket/runs/a")
+    assert config.engine.workers == ("auto" if engine is None else 1)
+
+
+def test_the_option_for_the_directory_takes_an_address(
+    tmp_path: Path, trajsmith: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("big.yaml").write_text(CONFIG)
+    done = trajsmith("run", "big.yaml", "--run", f"file://{tmp_path}/store/big")
+    assert done.code == 0, done.err
+    assert read_data(Path("runs/big")) == read_data(Path("store/big"))
+    done = trajsmith("run", "big.yaml", "--run", f"file://{tmp_path}/store/big", "--shard", "1/2")
+    assert done.code == 0, done.err
+    assert read_records(Path("runs/big-1-of-2")) == read_records(Path("store/big-1-of-2"))
 
 
 def test_a_directory_that_is_no_address_or_two_is_refused(tmp_path: Path) -> None:

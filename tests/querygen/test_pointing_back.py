@@ -90,8 +90,8 @@ def test_a_payee_is_called_by_name_again(seed):
 
 TASKS = {
     "result": [
-        {"task_id": "T1", "task_name": "Fix the roof", "project_id": "P7", "folder_id": "F1"},
-        {"task_id": "T2", "task_name": "Paint the fence", "project_id": "P8", "folder_id": "F2"},
+        {"task_id": "T1", "task_name": "Fix the roof", "project_id": "P7"},
+        {"task_id": "T2", "task_name": "Paint the fence", "project_id": "P8"},
     ]
 }
 BOOK = Phrasebook(
@@ -99,7 +99,6 @@ BOOK = Phrasebook(
         "close_task": ToolPhrases(ask=["close {task_id}"]),
         "pause_project": ToolPhrases(ask=["pause {project_id}"]),
         "list_tasks": ToolPhrases(ask=["see the tasks", "see the tasks of {project_id}"]),
-        "get_project": ToolPhrases(ask=["look at {project_id}"]),
     },
     entities={
         "task_id": EntityPhrases(noun="task", own=["that task"], by={"task_name": ['the task "{value}"']}),
@@ -169,6 +168,8 @@ def test_a_list_of_what_belongs_to_one_thing_is_asked_for_with_it(seed):
         ("write", 'Please pause the project of the task "Fix the roof".', []),
         ("read", "Which tasks are there?", ["unnamed_value"]),
         ("read", "Which tasks does the project of that task have?", []),
+        ("read", "Which tasks does P7 have?", []),
+        ("read", "What are its tasks?", []),
     ],
 )
 def test_a_reader_knows_nothing_that_only_a_row_has_told(effect, text, faults):
@@ -192,3 +193,24 @@ def test_it_is_not_what_was_spoken_of_before_a_list():
     assert model.latest().id == "P7"
     model.blur("task_id")
     assert model.latest() is None
+
+
+def test_it_is_the_project_whose_tasks_were_shown_in_it():
+    tools = [OPTIONAL, tool("get_project", project_id="string")]
+    model = ReferenceCheck(Wording(BOOK, tools), "").model
+    model.begin_turn(1, 0)
+    tasks = [{"task_id": "T1"}, {"task_id": "T2"}]
+    model.observe_call(0, "get_project", {"project_id": "P7"}, {"project_id": "P7", "tasks": tasks}, "read")
+    model.observe_outcome(0, requested=True)
+    assert model.latest().id == "P7"
+    model.observe_call(1, "list_tasks", {}, {"result": tasks[:1]}, "read")
+    model.observe_outcome(1, requested=True)
+    assert model.latest().id == "T1"
+
+
+def test_a_thing_is_called_by_the_name_that_it_had_before_the_turn():
+    model = ReferenceCheck(Wording(BOOK, [OPTIONAL]), "").model
+    for index, title in enumerate(("Fix the roof", "Mend the roof")):
+        model.observe_call(index, "list_tasks", {}, {"result": [{"task_id": "T1", "task_name": title}]}, "read")
+    task = model.entities["task_id"]["T1"]
+    assert [task.find_before("task_name", call) for call in (0, 1, 2)] == [None, "Fix the roof", "Mend the roof"]

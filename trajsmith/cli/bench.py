@@ -58,8 +58,8 @@ def bench(
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Tasks at a time.")] = 8,
     max_tokens: Annotated[
-        int, typer.Option("--max-tokens", min=1, help="Tokens of one message of the model, at most.")
-    ] = 1024,
+        int | None, typer.Option("--max-tokens", min=1, help="Tokens of one message of the model; 1024 if unset.")
+    ] = None,
     price: Annotated[
         tuple[float, float] | None,
         typer.Option("--price", min=0, help="Money for a million tokens that the model reads, and that it writes."),
@@ -76,14 +76,14 @@ def bench(
     """
     from rich.table import Table
 
-    from trajsmith.pipeline.bench import BenchConfig, join_categories, run_bench
+    from trajsmith.pipeline.bench import MAX_TOKENS, BenchConfig, join_categories, run_bench
     from trajsmith.pipeline.progress import open_progress
 
     config = BenchConfig(
         suite=suite, model=model, base_url=base_url, categories=join_categories(categories or []), limit=limit,
         trials=trials, user=user, user_base_url=user_base_url, judge=judge, judge_base_url=judge_base_url,
         out=target, environment=environment, path=path, concurrency=concurrency,
-        trained_on=tuple(trained_on or ()), max_tokens=max_tokens,
+        trained_on=tuple(trained_on or ()), max_tokens=max_tokens or MAX_TOKENS,
     )  # fmt: skip
     try:
         with open_progress() as progress:

@@ -29,6 +29,8 @@ def run_shard(config: Path, overrides: list[str], directory: Path | None, text: 
     from trajsmith.pipeline.shard_range import ShardRange
 
     shard = ShardRange.parse(text)
+    if directory is not None and ":/" in str(directory):  # an address: the configuration reads it
+        overrides, directory = [*overrides, f"run={directory}"], None
     whole = load_config(config, overrides, must_exist=True)
     path = directory or whole.run.with_name(f"{whole.run.name}-{shard.label}")
     settings = whole.model_copy(update={"shard": str(shard), "run": path})

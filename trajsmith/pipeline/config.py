@@ -24,7 +24,7 @@ from trajsmith.grounding import GroundSettings
 from trajsmith.models import BudgetSettings, ModelSettings, RolesSettings
 from trajsmith.phrasing import LanguageCode
 from trajsmith.pipeline.engine import ENGINES, EngineName
-from trajsmith.pipeline.object_storage import check_copy_address
+from trajsmith.pipeline.object_storage import check_copy_address, find_address
 from trajsmith.pipeline.quotas import AcceptSettings
 from trajsmith.pipeline.shard_range import ShardText
 from trajsmith.pipeline.yaml_settings import PACKAGED_CONFIGS, dump_settings, dump_yaml, load_settings, parse_settings
@@ -127,7 +127,8 @@ class RunConfig(FrozenModel):
     seed: Seed = 0
     """Two runs with one seed give the same records, byte for byte."""
     run: Path = Path("runs/run")
-    """Run directory; an address such as s3://bucket/runs/a stands for `runs/a` here and `engine.copy_to` there."""
+    """Run directory; an address such as s3://bucket/runs/a means `runs/a` here with that address as
+    `engine.copy_to`."""
     language: LanguageCode = "en"
     """What users and agents speak; tools, results and policies stay as they are. `de` needs bundled environments that
     have `phrases.de.yaml`."""
@@ -187,19 +188,21 @@ class RunConfig(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _make_it_here_and_copy_it_there(cls, data: Any) -> Any:
-        """Read an address as `run` as a directory of this machine whose copy is kept there.
+    def _split_address_of_run(cls, data: Any) -> Any:
+        """Replace an address in `run` by a directory of this machine whose copy is kept at the address.
 
         Raises:
             ValueError: It is no address of a run, or `engine.copy_to` names another one.
         """
-        address = data.get("run") if isinstance(data, dict) else None
-        if not isinstance(address, str) or "://" not in address:
+        address = find_address(data.get("run", "")) if isinstance(data, dict) else None
+        if address is None:
             return data
         address, engine = check_copy_address(address), data.get("engine") or {}
+        if isinstance(engine, EngineSettings):
+            engine = engine.model_dump()
         if not isinstance(engine, dict):
             return data
-        if engine.get("copy_to") not in (None, address):
+        if str(engine.get("copy_to") or address).rstrip("/") != address:
             raise ValueError(f"run is {address}, and engine.copy_to another address: leave one of them out")
         return data | {"run": f"runs/{address.rpartition('/')[2]}", "engine": engine | {"copy_to": address}}
 

@@ -34,7 +34,7 @@ def check_copy_address(address: str) -> str:
         not inside
         or any(mark in rest for mark in "@?#\\")
         or not rest.isprintable()
-        or {"", ".."} & {*inside.split("/")}
+        or {"", ".", ".."} & {*inside.split("/")}
     ):
         raise ValueError(f"{address}: write an address such as s3://bucket/runs/a, without a name, key or query in it")
     if scheme in {"file", "local"} and not rest.startswith("/"):

@@ -293,12 +293,19 @@ def test_a_count_says_what_it_leaves_out_and_has_one_of_one(tmp_path):
     words = read_book([*crud("document"), *tools("get_document_stats")], tmp_path).tools["get_document_stats"]
     texts = [
         render_phrase(words.done[0], {"out": {"count": count, "by_status": states}, "arg": {}})
-        for count, states in ((1, {"draft": 1}), (3, {"draft": 3}), (3, {"draft": 1, "published": 2}), (0, {}))
+        for count, states in (
+            (1, {"draft": 1}),
+            (3, {"draft": 3}),
+            (3, {"draft": 2}),
+            (3, {"draft": 1, "published": 2}),
+            (0, {}),
+        )
     ]
     left_out = ", not counting those that are archived."
     assert texts == [
         f"There is 1 document, draft{left_out}", f"There are 3 documents, all draft{left_out}",
-        f"There are 3 documents, 1 draft and 2 published{left_out}", f"There are no documents{left_out}",
+        f"There are 3 documents, 2 draft (1 without a status){left_out}",
+        f"There are 3 documents, 1 draft and 2 published{left_out}", f"There are none{left_out}",
     ]  # fmt: skip
     assert not any("numbers" in text for text in (*words.ask, *words.say))
 
@@ -309,14 +316,13 @@ def test_ticking_off_is_not_called_checking(tmp_path):
 
 
 def test_names_in_snake_case_are_said_as_they_are():
-    table = ToolSpec(
-        server="s", name="create_table", description="", input_schema={
-            "type": "object", "properties": {"table_name": {"type": "string"}, "kind": {"enum": ["key_value"]}},
-        },
-    )  # fmt: skip
+    kinds = {"kind": {"enum": ["key_value"]}, "mode": {"description": "read_only or open"}}
+    schema = {"type": "object", "properties": {"table_name": {"type": "string"}, **kinds}}
+    table = ToolSpec(server="s", name="create_table", description="", input_schema=schema)
     book = Phrasebook(entities={"table_id": EntityPhrases(noun="table", by={"table_name": ['the table "{value}"']})})
     wording, rng = Wording(book, [table]), random.Random(1)
     assert wording.value("create_table", "table_name", "events_eu", rng) == "events_eu"
     assert wording.value("create_table", "kind", "key_value", rng) == "key value"
+    assert wording.value("create_table", "mode", "read_only", rng) == "read only"
     fact = UserFact(key="k", label="n", value="events_eu", said="", slot="table_id|table_name", how="equals")
     assert wording.describe("table_id", fact, rng) == 'the table "events_eu"'
