@@ -25,6 +25,7 @@ from trajsmith.records import ToolSpec, UserFact
 _SENTENCE_END = re.compile(r"(?<=[a-z0-9)])[.;:](?:\s|$)|\s[-–(]|,\s|\n")
 _QUOTED_VALUE = re.compile(r"([\"„])\{value\}([\"“])")
 """A value in quotation marks: it is said letter by letter."""
+_EXAMPLES = re.compile(r'"examples": \[[^\]]*\]')
 _NOT_VERBS = frozenset({"access", "process", "focus", "bias", "address", "progress", "pass", "discuss"})
 _ID_TAIL = re.compile(r"_(id|ids|uuid|number|code|key|ref)$")
 
@@ -79,7 +80,7 @@ class Wording:
     def _is_name(self, tool: str, parameter: str, value: str) -> bool:
         """Return True for a text such as `orders_2026` that is no choice: it is said letter by letter."""
         schema = self.tools[tool].parameters.get(parameter) if tool in self.tools else None
-        text = "" if schema is None else json.dumps(schema)
+        text = "" if schema is None else _EXAMPLES.sub("", json.dumps(schema))
         return schema is not None and '"enum"' not in text and value not in text
 
     def phrase_request(self, tool: str) -> str:

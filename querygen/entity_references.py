@@ -178,10 +178,11 @@ class ReferenceTracker:
         entity = self.wording.entity(name)
         picks = [selector for selector in source.selectors if selector.how != "only"]
         if picks:
-            inner = self.describe(name, self.known[keys[-1]])
+            inner = self._describe_by_pick(name, value, source, self.known[keys[-1]])
             yield inner + self._outer(picks[:-1], source), keys
         else:
-            named = self._named_by_lookup(name, source, held) or self._in_another(entity, source, held)
+            named = None if self._find_row_kind(name, value, source) else self._named_by_lookup(name, source, held)
+            named = named or self._in_another(entity, source, held)
             yield named or (self._only(name, entity, value, source), [])
         stated = [key for key in keys if key not in held]
         talked_about = (name, str(value)) in self.things
@@ -189,6 +190,27 @@ class ReferenceTracker:
             for phrase in self._describe_otherwise(name, str(value), source):
                 yield phrase, stated
             yield get_language().grammar.from_before(entity), stated
+
+    def _describe_by_pick(self, name: str, value: Any, source: FromOutput, known: UserFact) -> str:
+        """Return a phrase for a thing by what picks its row, with the value that the field has now where a change was
+        told; of the row of a draft it is "the thread of the draft "Offer""."""
+        field, row_kind = known.slot.split("|")[-1], self._find_row_kind(name, value, source)
+        if row_kind:
+            owner = self.describe(row_kind, known.model_copy(update={"slot": f"{row_kind}|{field}"}))
+            words = {"phrase": get_language().grammar.the(self.wording.entity(name)), "owner": owner}
+            return pick_text(self.wording.entity(name).within[row_kind], words, self.rng) or owner
+        referent = self.model.entities.get(get_entity_kind(name, source), {}).get(str(value))
+        current = self._find_told(referent, field) if referent is not None and known.how == "equals" else None
+        return self.describe(name, known if current is None else known.model_copy(update={"value": current}))
+
+    def _find_row_kind(self, name: str, value: Any, source: FromOutput) -> str:
+        """Return the kind of the row that holds a thing's identifier, if it is another one of which the phrasebook says
+        how the thing belongs to it; empty otherwise."""
+        lookup, entity = self.calls[source.call], self.wording.entity(name)
+        matches = [match for match in find_values(lookup.result, source.path) if match.value == value]
+        row = next((match.levels[-1].row if match.levels else lookup.result for match in matches), None)
+        own = self.model.find_own_id(lookup.tool, row) if isinstance(row, dict) else None
+        return own[0] if own and own[0] != get_entity_kind(name, source) and entity.within.get(own[0]) else ""
 
     def _describe_otherwise(
         self, name: str, value: str, source: FromOutput, kinds: Sequence[str] = ("name", "date", "text", "number")

@@ -244,7 +244,7 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     usable = [column for column in fields if column.kind != "flag" and is_noun(name_column(column, entity))]
     for column in usable:
         label, value = name_column(column, entity), render_quoted(column)
-        if is_called(column):
+        if column == find_label_column(entity) and is_called(column):
             ask += [f"rename {slot} to {value}"]
         else:
             ask += [f"change the {label} of {slot} to {value}", f"set the {label} of {slot} to {value}"]
@@ -258,7 +258,7 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     for column in fields:
         label = name_column(column, entity)
         value = render_quoted(column, "out")
-        are = "are" if column.kind == "texts" and singularize(label) != label else "is"
+        are = "are" if singularize(label) != label and not label.startswith("number of ") else "is"
         states = f"its {label} {are} now {value}"
         if column.kind == "flag":
             states = f"{{% if out.{column.name} %}}it is now {label}{{% else %}}it is no longer {label}{{% endif %}}"

@@ -214,3 +214,47 @@ def test_a_thing_is_called_by_the_name_that_it_had_before_the_turn():
         model.observe_call(index, "list_tasks", {}, {"result": [{"task_id": "T1", "task_name": title}]}, "read")
     task = model.entities["task_id"]["T1"]
     assert [task.find_before("task_name", call) for call in (0, 1, 2)] == [None, "Fix the roof", "Mend the roof"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_name_of_the_row_is_not_that_of_what_the_row_belongs_to(seed):
+    tools = [OPTIONAL, tool("pause_project", project_id="string")]
+    calls = [
+        GoldCall(tool="list_tasks", arguments={}, provenance={}, effect="read", result=TASKS),
+        call_with("pause_project", "write", project_id=take("project_id")),
+    ]
+    book = BOOK.model_copy(update={"entities": {**BOOK.entities, "project_id": PROJECT_WITH_NAMES}})
+    writer = RequestWriter(Wording(book, tools), calls, {TASK_KEY: PROJECT_FACT}, '"T1" "P7"', random.Random(seed))
+    assert 'the project of the task "Fix the roof"' in writer.write(0, 2, (1,), withhold=False).text
+
+
+PROJECT_WITH_NAMES = BOOK.entities["project_id"].model_copy(update={"by": {"task_name": ('the project "{value}"',)}})
+PROJECT_FACT = TASK_FACT.model_copy(update={"slot": "project_id|task_name"})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_renamed_is_called_by_its_new_name(seed):
+    tools = [OPTIONAL, tool("close_task", task_id="string"), tool("rename_task", task_id="string", task_name="string")]
+    renamed = GoldCall(
+        tool="rename_task",
+        arguments={"task_id": "T1", "task_name": "Mend the roof"},
+        provenance={"task_id": take("task_id"), "task_name": FromUser(known="rename_task.task_name")},
+        effect="write",
+        result={"task_id": "T1", "task_name": "Mend the roof"},
+    )
+    read = GoldCall(tool="list_tasks", arguments={}, provenance={}, effect="read", result=TASKS)
+    now = {"result": [TASKS["result"][0] | {"task_name": "Mend the roof"}, TASKS["result"][1]]}
+    later = read.model_copy(update={"result": now})
+    calls = [read, renamed, later, later, call_with("close_task", "write", task_id=take("task_id"))]
+    named = UserFact(
+        key="rename_task.task_name", label="name", value="Mend the roof", said="Mend the roof", slot="task_name"
+    )
+    book = BOOK.model_copy(
+        update={"tools": {**BOOK.tools, "rename_task": ToolPhrases(ask=["rename {task_id} to {task_name}"])}}
+    )
+    known = {TASK_KEY: TASK_FACT, named.key: named}
+    writer = RequestWriter(Wording(book, tools), calls, known, '"T1" "T2"', random.Random(seed))
+    writer.write(0, 2, (1,), withhold=False)
+    for start in (2, 3):
+        writer.write(start, start + 1, (start,), withhold=False)
+    assert "Fix the roof" not in writer.write(4, 5, (4,), withhold=False).text

@@ -317,7 +317,7 @@ def test_ticking_off_is_not_called_checking(tmp_path):
 
 def test_names_in_snake_case_are_said_as_they_are():
     kinds = {"kind": {"enum": ["key_value"]}, "mode": {"description": "read_only or open"}}
-    schema = {"type": "object", "properties": {"table_name": {"type": "string"}, **kinds}}
+    schema = {"type": "object", "properties": {"table_name": {"type": "string", "examples": ["events_eu"]}, **kinds}}
     table = ToolSpec(server="s", name="create_table", description="", input_schema=schema)
     book = Phrasebook(entities={"table_id": EntityPhrases(noun="table", by={"table_name": ['the table "{value}"']})})
     wording, rng = Wording(book, [table]), random.Random(1)
