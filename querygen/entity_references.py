@@ -181,7 +181,8 @@ class ReferenceTracker:
             inner = self._describe_by_pick(name, value, source, self.known[keys[-1]])
             yield inner + self._outer(picks[:-1], source), keys
         else:
-            named = None if self._find_row_kind(name, value, source) else self._named_by_lookup(name, source, held)
+            owned = any(True for _ in self._iterate_owners(name, value, source))
+            named = None if owned else self._named_by_lookup(name, source, held)
             named = named or self._in_another(entity, source, held)
             yield named or (self._only(name, entity, value, source), [])
         stated = [key for key in keys if key not in held]
@@ -194,8 +195,8 @@ class ReferenceTracker:
     def _describe_by_pick(self, name: str, value: Any, source: FromOutput, known: UserFact) -> str:
         """Return a phrase for a thing by what picks its row, with the value that the field has now where a change was
         told; of the row of a draft it is "the thread of the draft "Offer""."""
-        field, row_kind = known.slot.split("|")[-1], self._find_row_kind(name, value, source)
-        if row_kind:
+        field = known.slot.split("|")[-1]
+        for row_kind, _ in self._iterate_owners(name, value, source):
             owner = self.describe(row_kind, known.model_copy(update={"slot": f"{row_kind}|{field}"}))
             words = {"phrase": get_language().grammar.the(self.wording.entity(name)), "owner": owner}
             return pick_text(self.wording.entity(name).within[row_kind], words, self.rng) or owner
@@ -203,14 +204,15 @@ class ReferenceTracker:
         current = self._find_told(referent, field) if referent is not None and known.how == "equals" else None
         return self.describe(name, known if current is None else known.model_copy(update={"value": current}))
 
-    def _find_row_kind(self, name: str, value: Any, source: FromOutput) -> str:
-        """Return the kind of the row that holds a thing's identifier, if it is another one of which the phrasebook says
-        how the thing belongs to it; empty otherwise."""
+    def _iterate_owners(self, name: str, value: Any, source: FromOutput) -> Iterator[tuple[str, str]]:
+        """Yield kind and id of the rows that hold a thing's identifier, where they are of another kind of which the
+        phrasebook says how the thing belongs to it."""
         lookup, entity = self.calls[source.call], self.wording.entity(name)
-        matches = [match for match in find_values(lookup.result, source.path) if match.value == value]
-        row = next((match.levels[-1].row if match.levels else lookup.result for match in matches), None)
-        own = self.model.find_own_id(lookup.tool, row) if isinstance(row, dict) else None
-        return own[0] if own and own[0] != get_entity_kind(name, source) and entity.within.get(own[0]) else ""
+        for match in find_values(lookup.result, source.path):
+            row = match.levels[-1].row if match.levels else lookup.result
+            own = self.model.find_own_id(lookup.tool, row) if match.value == value and isinstance(row, dict) else None
+            if own and own[0] != get_entity_kind(name, source) and entity.within.get(own[0]):
+                yield own
 
     def _describe_otherwise(
         self, name: str, value: str, source: FromOutput, kinds: Sequence[str] = ("name", "date", "text", "number")
@@ -300,21 +302,12 @@ class ReferenceTracker:
     def _describe_by_owner(self, name: str, value: Any, source: FromOutput) -> str | None:
         """Return a phrase for a thing of which only the row of another has told: "the project of the task "Fix the
         roof""; None where the phrasebook has no words for it."""
-        result, entity = self.calls[source.call].result, self.wording.entity(name)
-        levels = [match.levels for match in find_values(result, source.path) if match.value == value]
-        for row in [of[-1].row for of in levels if of] or [result]:
-            own = self.model.find_own_id(self.calls[source.call].tool, row) if isinstance(row, dict) else None
-            if own is None or own[0] == get_entity_kind(name, source):
-                continue
-            kind, key = own
-            referent, templates = self.model.entities.get(kind, {}).get(key), entity.within.get(kind)
-            if referent is None or not referent.turns or not templates:
-                continue
-            owner = self._name_again(kind, key)
-            phrase = owner and pick_text(
-                templates, {"phrase": get_language().grammar.the(entity), "owner": owner}, self.rng
-            )
-            if phrase:
+        entity = self.wording.entity(name)
+        for kind, key in self._iterate_owners(name, value, source):
+            referent = self.model.entities.get(kind, {}).get(key)
+            owner = self._name_again(kind, key) if referent is not None and referent.turns else None
+            words = {"phrase": get_language().grammar.the(entity), "owner": owner}
+            if owner and (phrase := pick_text(entity.within[kind], words, self.rng)):
                 return phrase
         return None
 
