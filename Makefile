@@ -76,7 +76,7 @@ $(patsubst %,$(PRETRAINED)/%/config.json,sft dpo grpo): $(PRETRAINED)/%/config.j
 	$(BIN)/trajsmith $* configs/pretrained_$*.yaml $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
 
 $(PRETRAINED)/pass-rates/results.json: | $(PRETRAINED)/sft/config.json
-	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(@D) --set split=train --set limit=12 --set temperature=1.0 \
+	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(@D) --set split=train --set limit=6 --set temperature=1.0 \
 		--set constrained=false --set settings.samples=4
 
 # eval-MODEL-TASKS; unseen tasks of the six environments are the test split of their run, other runs are played whole.
@@ -84,7 +84,7 @@ $(PRETRAINED)/pass-rates/results.json: | $(PRETRAINED)/sft/config.json
 demo_model = $(if $(filter base,$(1)),runs/models/SmolLM2-135M-Instruct,$(PRETRAINED)/$(1))
 define evaluate
 $(PRETRAINED)/eval-$(1)-bfcl/results.json: | $(PRETRAINED)/data/summary.json $(if $(filter base,$(1)),,$(PRETRAINED)/$(1)/config.json)
-	$(BIN)/trajsmith bench bfcl --environment .integrations/bfcl --category simple_python,multiple --limit 40 --max-tokens 160 \
+	$(BIN)/trajsmith bench bfcl --environment .integrations/bfcl --category simple_python,multiple --limit 20 --max-tokens 160 \
 		--model $(demo_model) --trained-on $(PRETRAINED)/data --out $$(@D)
 $(PRETRAINED)/eval-$(1)-seen/results.json: | $(PRETRAINED)/data/summary.json
 $(PRETRAINED)/eval-$(1)-held_out/results.json: | $(PRETRAINED)/held_out/summary.json
@@ -92,7 +92,7 @@ $(PRETRAINED)/eval-$(1)-foreign/results.json: | $(PRETRAINED)/foreign/summary.js
 $(DEMO_TASKS:%=$(PRETRAINED)/eval-$(1)-%/results.json): $(PRETRAINED)/eval-$(1)-%/results.json: $(if $(filter base,$(1)),,| $(PRETRAINED)/$(1)/config.json)
 	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$$(@D) \
 		--set model=$(demo_model) \
-		$$(if $$(filter seen,$$*),--set limit=12,--set run=$(PRETRAINED)/$$* --set split=all)
+		$$(if $$(filter seen,$$*),--set limit=6,--set run=$(PRETRAINED)/$$* --set split=all)
 endef
 $(foreach model,base sft dpo grpo,$(eval $(call evaluate,$(model))))
 
