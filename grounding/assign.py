@@ -209,7 +209,8 @@ class Assigner:
                     continue  # what a conversation has made, it does not take away again
                 seen.add(repr(value))
                 known = next((source for before, source in used if before == value), None)
-                source = known or FromOutput(call=call, path=path, selectors=selectors)
+                sought = _find_sought(context.calls[call], value) if selectors else None
+                source = known or sought or FromOutput(call=call, path=path, selectors=selectors)
                 is_new = context.calls[call].effect == "write"
                 options.append(Option(value, source))
                 if is_new or known is not None:
@@ -269,6 +270,12 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
+
+
+def _find_sought(lookup: GoldCall, value: Any) -> FromUser | None:
+    """Return where a value is from that the user gave to look for it: who says a path knows it."""
+    sources = ((name, source) for name, source in lookup.provenance.items() if isinstance(source, FromUser))
+    return next((source for name, source in sources if lookup.arguments.get(name) == value), None)
 
 
 def _references_used(parameter: str, calls: Sequence[GoldCall]) -> list[tuple[Any, FromOutput]]:

@@ -94,6 +94,8 @@ class ParameterPhrases(FrozenModel):
     """Whole sentences in which the user gives it, with `{value}`: "My email is {value}."."""
     ask: tuple[str, ...] = ()
     """Questions in which the agent asks for it: "What is the email on your account?"."""
+    mention: Templates = ()
+    """How people say it within a request, where it identifies a thing that is there: "the file "{value}""."""
     values: dict[str, tuple[str, ...]] = {}
     """How people say an enumerated value: {"no_longer_needed": ["I don't need it any more"]}."""
 

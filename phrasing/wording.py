@@ -77,6 +77,11 @@ class Wording:
         is_key = isinstance(value, str) and "_" in value and re.fullmatch(r"[a-z0-9_]+", value) is not None
         return value_formatting.humanize(value) if is_key and not self._is_name(tool, parameter, value) else value
 
+    def mention(self, tool: str, parameter: str, value: Any, rng: random.Random) -> Any:
+        """Return a value as it is said within a request: with the noun where it names a thing that is there."""
+        called = pick_text(self.parameter(tool, parameter).mention, {"value": value}, rng)
+        return called or self.value(tool, parameter, value, rng)
+
     def _is_name(self, tool: str, parameter: str, value: str) -> bool:
         """Return True for a text such as `orders_2026` that is no choice: it is said letter by letter."""
         schema = self.tools[tool].parameters.get(parameter) if tool in self.tools else None

@@ -130,7 +130,9 @@ class ReferenceTracker:
             origin, value = lookup.provenance.get(parameter), lookup.arguments.get(parameter)
             if isinstance(origin, FromUser) and origin.known not in held:
                 spoken, keys = self.wording.value(lookup.tool, parameter, value, self.rng), [origin.known]
-                slot, names = {"value": spoken}, [str(value), format_value(spoken)]
+                called = self.wording.parameter(lookup.tool, parameter).mention
+                owner = pick_text(called, {"value": value}, self.rng) or spoken
+                slot, names = {"value": spoken, "owner": owner}, [str(value), format_value(spoken)]
             elif isinstance(origin, FromOutput):
                 active = self.model.entities.get(get_entity_kind(parameter, origin), {}).get(str(value))
                 if active is not None and active.active_turn == self.model.turn:

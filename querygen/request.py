@@ -363,7 +363,7 @@ class RequestWriter:
         alone = sum(bool(entity.by and get_language().grammar.pronoun(entity)) for entity in entities) == 1
         for name, source in call.provenance.items():
             if isinstance(source, FromUser) and source.known not in held:
-                values[name] = self.wording.value(call.tool, name, call.arguments[name], self.rng)
+                values[name] = self.wording.mention(call.tool, name, call.arguments[name], self.rng)
                 sources[name] = [source.known]
             elif isinstance(source, FromOutput):
                 values[name], sources[name] = self.references.refer(name, call.arguments[name], source, held, alone)

@@ -91,7 +91,7 @@ def render_argument(call: GoldCall, name: str, wording: Wording, rng: Random) ->
     """Return an argument as it is spoken of: "that order" for what a result gave, else the value in words."""
     if isinstance(call.provenance.get(name), FromOutput):
         return get_language().grammar.that(wording.entity(name))
-    return wording.value(call.tool, name, call.arguments[name], rng)
+    return wording.mention(call.tool, name, call.arguments[name], rng)
 
 
 def choose_frames(voice: AgentVoice, answered: bool, goes_on: bool, effect: str | None, last: bool) -> Sequence[str]:

@@ -310,7 +310,7 @@ class ConfirmationWriter:
         if self._is_thing(call, name):
             named = self.name_thing(name, identified[name]) if name in identified else ""
             return named or get_language().grammar.that(self.wording.entity(name))
-        return _hide_semicolons(self.wording.value(call.tool, name, call.arguments[name], self.rng))
+        return _hide_semicolons(self.wording.mention(call.tool, name, call.arguments[name], self.rng))
 
     def _is_thing(self, call: GoldCall, name: str) -> bool:
         """Return whether an argument refers to a thing that a result has shown; an amount or a day is a plain value."""

@@ -253,8 +253,8 @@ class VariantAgent(ScriptedAgent):
         if self.turn != self.twist.turn:
             return super()._answer()
         turn = self.task.turns[self.turn]
-        start = self.stop - len(turn.gold_calls)
-        members = [index for index in range(start, self.stop) if self.calls[index].tool == self.twist.tool]
+        places = range(self.stop - len(turn.gold_calls), self.stop)
+        members = [index for index in places if self.calls[index].tool == self.twist.tool]
         writes = any(self.calls[index].effect == "write" for index in members)
         pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in members]
         writer = ConfirmationWriter(self.wording, self.rng, self.voice)
@@ -262,7 +262,7 @@ class VariantAgent(ScriptedAgent):
         entity = self.wording.entity(writer.find_differing(pairs))
         batches = [batch for batch in self.wording.scenarios.batches if batch.tool == self.twist.tool]
         call = self.calls[members[0]]
-        values = {name: self.wording.value(call.tool, name, value, self.rng) for name, value in call.arguments.items()}
+        values = {key: self.wording.mention(call.tool, key, value, self.rng) for key, value in call.arguments.items()}
         values |= {"count": len(members), "outs": [self.results[index].content for index in members]}
         if all(names):
             values["names"] = join_names(names, entity)

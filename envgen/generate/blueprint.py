@@ -153,6 +153,11 @@ class Entity(FrozenModel):
         return next(column for column in self.columns if column.name == name)
 
     @property
+    def is_named(self) -> bool:
+        """Return True if records are identified by what people call them: a path, the name of a branch."""
+        return self.key == self.label
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 

@@ -106,7 +106,9 @@ def _render_pools(blueprint: Blueprint) -> str:
 def _render_record(blueprint: Blueprint, entity: Entity) -> str:
     key = entity.column(entity.key)
     key_code = f"{entity.start} + place" if key.kind == "whole" else f'f"{entity.prefix}{{{entity.start} + place}}"'
-    if entity.key_style != "counted":
+    if entity.is_named:
+        key_code = f"{_pool_name(entity, key)}[place - 1]"
+    elif entity.key_style != "counted":
         key_code = f"{name_key_function(entity)}({entity.start} + place)"
     values = [f"{entity.key}={entity.key}"]
     labels = _find_label_columns(entity)

@@ -192,8 +192,7 @@ def _render_create_test(operation: ToolBlueprint, entity: Entity, table: str) ->
     names = _join_names(operation.fields)
     new_key = ""
     if entity.key_is_given:
-        key = "987654" if entity.column(entity.key).kind == "whole" else repr("new-key")
-        new_key = f'    given["{entity.key}"] = {key}\n'
+        new_key = f'    given["{entity.key}"] = {_render_new_key(entity)}\n'
     distinct = "".join(
         f'    given["{column.name}"] = f"{{given.get({column.name!r}, {column.name!r})}}-new"\n'
         for column in _render_unique_test(operation, entity)
@@ -209,6 +208,11 @@ def _render_create_test(operation: ToolBlueprint, entity: Entity, table: str) ->
     assert len({table}) == count + 1
     assert given.items() <= result.content.items()
 """
+
+
+def _render_new_key(entity: Entity) -> str:
+    """Return a key that no record has."""
+    return "987654" if entity.column(entity.key).kind == "whole" else repr("new-key")
 
 
 def _render_days_ahead(operation: ToolBlueprint, entity: Entity) -> str:
@@ -300,7 +304,8 @@ def _render_rule_tests(blueprint: Blueprint, operation: ToolBlueprint, entity: E
 
 
 def _render_new_names(operation: ToolBlueprint, entity: Entity) -> str:
-    return "".join(
+    key = f'\n    given["{entity.key}"] = {_render_new_key(entity)}' if entity.key_is_given else ""
+    return key + "".join(
         f'\n    given["{column.name}"] = f"{{given.get({column.name!r}, {column.name!r})}}-new"'
         for column in _render_unique_test(operation, entity)
     )

@@ -99,6 +99,8 @@ def _render_arguments(
     if operation.action not in ("list", "create", "summarize", "whoami") or (
         operation.action == "create" and entity.key_is_given
     ):
+        if operation.action == "create" and key.examples:
+            key_type = f"Annotated[str, Field(min_length=1, examples={list(key.examples)!r})]"
         needed.append((f"{entity.key}: {key_type}", _describe_argument(key, entity)))
     if operation.action in ("link", "unlink"):
         target = find_linked(blueprint, operation)

@@ -14,7 +14,7 @@ from trajsmith.envgen.generate.blueprint import (
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier, to_words
 from trajsmith.envgen.generate.known_agreements import drop_circles, fit_names
 from trajsmith.envgen.generate.known_behaviours import add_permissions
-from trajsmith.envgen.generate.known_services import ServiceContext
+from trajsmith.envgen.generate.known_services import ServiceContext, find_name_key
 from trajsmith.envgen.generate.known_tables import RecordReader
 from trajsmith.envgen.generate.listed_tools import (
     JOIN,
@@ -60,6 +60,7 @@ class _ServiceReader(ServiceContext):
         groups = self._group_tools()
         known = {noun: self.kinds[noun] for noun in groups}
         entities, operations = list[Entity](), list[ToolBlueprint]()
+        self._find_name_keys(groups)
         readers = {noun: RecordReader(self, noun, kind, groups[noun], known) for noun, kind in known.items()}
         owners = drop_circles({noun: reader.find_owners() for noun, reader in readers.items()})
         for number, (noun, reader) in enumerate(readers.items()):
@@ -82,6 +83,15 @@ class _ServiceReader(ServiceContext):
             entities=tuple(entities), operations=tuple(operations), signed_in=signed_in, left_out=tuple(self.left_out),
             notes=tuple(self.notes),
         )  # fmt: skip
+
+    def _find_name_keys(self, groups: dict[str, list[ListedTool]]) -> None:
+        """Note the records that are identified by a name or a path, which no other record of the service has."""
+        for noun, tools in groups.items():
+            kind = self.kinds[noun]
+            names = tuple(map(str, self.lexicon.pools.get(kind.label.pool, ())))
+            key = find_name_key(noun, kind, tools, names, self.rng(noun, "key"))
+            if key and key not in self.name_keys.values():
+                self.name_keys[noun] = key
 
     def _add_permissions(
         self, entities: list[Entity], operations: list[ToolBlueprint]

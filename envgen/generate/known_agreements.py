@@ -151,7 +151,7 @@ def fit_names(entities: Sequence[Entity], kinds: Mapping[str, KnownRecord], lexi
             return done[entity.table]
         done[entity.table] = entity
         owner = next((c for c in entity.columns if c.references and c.required and c.kind != "texts"), None)
-        if owner is None or owner.references not in tables or not entity.label:
+        if owner is None or owner.references not in tables or not entity.label or entity.is_named:
             return entity
         above = fit(tables[owner.references])
         names = _find_names(entity, kinds[entity.table], above, kinds[above.table], lexicon)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from trajsmith.envgen.generate.blueprint import ColumnKind, Entity, TableColumn, ToolBlueprint
+from trajsmith.envgen.generate.blueprint import Entity, TableColumn, ToolBlueprint
 from trajsmith.envgen.generate.identifiers import to_class_name, to_identifier
 from trajsmith.envgen.generate.known_agreements import agree_with_name, find_owners, is_told_by_noun, is_told_by_owner
 from trajsmith.envgen.generate.known_behaviours import build_bin_column, find_bin
@@ -11,8 +11,6 @@ from trajsmith.envgen.generate.known_rules import add_rules
 from trajsmith.envgen.generate.known_services import (
     ServiceContext,
     choose_key_style,
-    has_whole_keys,
-    name_key,
     name_table,
 )
 from trajsmith.envgen.generate.known_tools import ToolReader
@@ -23,6 +21,8 @@ MOST_NAMES = 30
 """Names of records that an environment has at most, before they are combined."""
 NEW_NAMES = 3
 """Names that no seed state has: those of records that users want to be made."""
+ROOTS = ("/workspace/", "/srv/data/", "/home/ines/", "./", "")
+"""What the paths of a service begin with."""
 DAILY = (5, 300)
 """Amounts of a budget for one day."""
 _LABELS = frozenset({
@@ -93,15 +93,16 @@ class RecordReader:
             owners: Nouns of what the records belong to, and whether each of them does.
             start: Number that the keys begin after.
         """
-        key = name_key(self._noun)
-        named = {name_key(noun): (noun, must) for noun, must in reversed(owners)}
+        key, kind = self._service.find_key(self._noun)
+        is_named = self._noun in self._service.name_keys
+        named = {self._service.find_key(noun)[0]: (noun, must) for noun, must in reversed(owners)}
         owners = [owner for column, owner in reversed(named.items()) if column != key]
         kinds = [self._known[noun] for noun, _ in owners]
         repeated = [one for one in self._kind.columns if one.required and is_told_by_owner(one, kinds)]
         needed = {one.label.pool for one in kinds} & {one.pool for one in repeated}
         owners = [(noun, must or self._known[noun].label.pool in needed) for noun, must in owners]
         parents = self._parent_columns(owners)
-        label = self._label_column(parents)
+        label = self._label_column(parents, key if is_named else "")
         columns = [label, *parents, *self._data_columns(label, kinds)]
         if self._kind.status:
             columns.append(TableColumn(name="status", kind="choice", label="status", choices=self._kind.status))
@@ -110,14 +111,16 @@ class RecordReader:
         binned = find_bin(verbs, actions, self._kind.moves, self._kind.status, self._service.rng(self._noun, "bin"))
         if binned:
             columns.append(build_bin_column(binned))
-        style, whole = choose_key_style(self._service.name), has_whole_keys(self._service.name)
+        if not is_named:
+            columns = [TableColumn(name=key, kind=kind, label=key), *columns]
+        style = choose_key_style(self._service.name)
         short = self._service.take_prefix(self._noun)
         prefixes = {"digits": f"{short}-", "hex": f"{short.lower()}-", "letters": ""}
         entity = Entity(
             table=name_table(self._noun), noun=self._noun, label=label.name, cls=to_class_name(self._noun), key=key,
             start=start,
-            columns=(TableColumn(name=key, kind="whole" if whole else "text", label=key), *columns),
-            prefix="" if whole else prefixes[style], key_style=style, bin=binned,
+            columns=tuple(columns), prefix="" if kind == "whole" or is_named else prefixes[style],
+            key_style="counted" if is_named else style, key_is_given=is_named, bin=binned,
         )  # fmt: skip
         paged = frozenset(
             to_identifier(tool.name, "tool")
@@ -133,8 +136,12 @@ class RecordReader:
             self._kind.name,
         )
 
-    def _label_column(self, parents: list[TableColumn]) -> TableColumn:
-        """Return the column by which people call a record: "task_name" where what it belongs to may have a name."""
+    def _label_column(self, parents: list[TableColumn], key: str) -> TableColumn:
+        """Return the column by which people call a record: "task_name" where what it belongs to may have a name.
+
+        Args:
+            key: Its name where it also identifies the record; else empty.
+        """
         known, name = self._kind.label, self._kind.label.name
         taken = {column.name for column in self._kind.columns}
         spoken = any(value.endswith((".", "?", "!")) for value in self._service.lexicon.pools.get(known.pool, ()))
@@ -145,21 +152,23 @@ class RecordReader:
         others = [kind.label.name for noun, kind in self._known.items() if noun != self._noun]
         if name in ("name", "title") and (parents or name in others):
             name = "full_name" if known.pool == "person" else f"{self._noun.rpartition('_')[2]}_{name}"
+        name = key or name
         size = PEOPLE if known.pool == "person" else MOST_NAMES
         column = self._service.lexicon.build(known, name, *self._place, size=size)
         new = 6 if known.pool == "person" else NEW_NAMES if len(column.pool) >= 8 else 0
+        if "path" in name.split("_") and key:
+            root = self._service.rng("root").choice(ROOTS)
+            column = column.model_copy(update={"pool": tuple(f"{root}{value}" for value in column.pool)})
         pool, new_names = column.pool[: len(column.pool) - new], column.pool[len(column.pool) - new :]
         return column.model_copy(
-            update={"unique": bool(self._kind.unique), "required": True, "pool": pool, "examples": new_names}
+            update={"unique": bool(self._kind.unique or key), "required": True, "pool": pool, "examples": new_names}
         )
 
     def _parent_columns(self, owners: list[tuple[str, bool]]) -> list[TableColumn]:
-        kind: ColumnKind = "whole" if has_whole_keys(self._service.name) else "text"
+        keys = [(*self._service.find_key(noun), noun, needed) for noun, needed in owners]
         return [
-            TableColumn(
-                name=name_key(noun), kind=kind, label=name_key(noun), references=name_table(noun), required=needed
-            )
-            for noun, needed in owners
+            TableColumn(name=key, kind=kind, label=key, references=name_table(noun), required=needed)
+            for key, kind, noun, needed in keys
         ]
 
     def _data_columns(self, label: TableColumn, owners: list[KnownRecord]) -> list[TableColumn]:

@@ -5,12 +5,18 @@ from typing import Any
 from trajsmith.envgen.generate.blueprint import Blueprint, Entity, ToolBlueprint
 from trajsmith.envgen.generate.code_behaviours import name_bin, name_total
 from trajsmith.envgen.generate.identifiers import to_words
-from trajsmith.envgen.generate.phrase_slots import MONEY, find_label_column, name_many, render_quoted, render_slot
+from trajsmith.envgen.generate.phrase_slots import (
+    MONEY,
+    find_label_column,
+    name_many,
+    render_called,
+    render_slot,
+)
 
 
 def build_restore(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
-    slot, noun, name, place = f"{{{entity.key}}}", to_words(entity.noun), find_label_column(entity), name_bin(entity)
-    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
+    slot, noun, place = f"{{{entity.key}}}", to_words(entity.noun), name_bin(entity)
+    name_slot = render_called(entity, "out")
     return {
         "ask": [f"bring {slot} back from the {place}", f"restore {slot}"],
         "say": [f"{slot} ended up in the {place} by mistake, please bring it back."],

@@ -15,7 +15,7 @@ from trajsmith.envgen.generate.phrase_slots import (
     render_quoted,
     render_slot,
 )
-from trajsmith.phrasing import is_noun
+from trajsmith.phrasing import is_noun, word_set
 
 
 def _build_lookup_words(blueprint: Blueprint, entity: Entity) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -79,6 +79,10 @@ def _describe_others_filters(other: Entity, operation: ToolBlueprint) -> dict[st
     return words
 
 
+_DONE = word_set("decided issued ordered placed opened purchased planted requested booked paid bought born done eaten")
+"""What was done to a record on a day that a column holds."""
+
+
 def build_entity_words(blueprint: Blueprint, entity: Entity) -> dict[str, Any]:
     noun, label = to_words(entity.noun), find_label_column(entity)
     by: dict[str, list[str]] = {}
@@ -99,7 +103,8 @@ def build_entity_words(blueprint: Blueprint, entity: Entity) -> dict[str, Any]:
             by[column.name] = [f"the {noun} whose {to_words(column.name)} is {{value|human}}"]
         elif column.kind == "date" and column.required:
             name = to_words(column.name)
-            link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else f"that {name}"
+            verb = f"that was {name}" if name.removesuffix(" on") in _DONE else f"that {name}"
+            link = "on" if name in ("day", "date") else f"with the {name}" if is_noun(name) else verb
             by[column.name] = [f"the {noun} {link} {{value|date}}"]
     entry: dict[str, Any] = {"noun": noun, "plural": name_many(entity), "own": [f"that {noun}"]}
     rows = _build_rows(entity, label)
@@ -131,5 +136,5 @@ def _build_rows(entity: Entity, label: TableColumn | None) -> list[str]:
     name, key = render_quoted(label), f"{{{entity.key}}}"
     if not label.unique or label.within:
         return [f"{name} ({', '.join([key, *parts])})"]
-    ways = [[key, *parts], parts, parts[1:], []]
+    ways = [*([] if entity.is_named else [[key, *parts]]), parts, parts[1:], []]
     return list(dict.fromkeys(f"{name} ({', '.join(way)})" if way else name for way in ways))

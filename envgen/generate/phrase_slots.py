@@ -59,6 +59,14 @@ def find_label_column(entity: Entity) -> TableColumn | None:
     return next(iter([*named, *suffixed]), None) if not entity.key_is_given else None
 
 
+def render_called(entity: Entity, source: str) -> str:
+    """Return how a record is called after a call, with its key where that is another: "Contracts" (FLD-1207)."""
+    label = find_label_column(entity)
+    if label is None:
+        return f"the {to_words(entity.noun)} {{{source}.{entity.key}}}"
+    return render_quoted(label, source) + ("" if entity.is_named else f" ({{{source}.{entity.key}}})")
+
+
 def name_many(entity: Entity) -> str:
     """Return the words for several records of a table."""
     is_plural = entity.table != entity.noun and not entity.table.endswith("_list")

@@ -21,6 +21,7 @@ from trajsmith.envgen.generate.phrase_slots import (
     looks_like_person,
     name_column,
     name_many,
+    render_called,
     render_quoted,
     render_slot,
 )
@@ -86,11 +87,8 @@ def _build_get(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -
 def _describe_record(entity: Entity, source: str) -> list[str]:
     """Return sentences that tell a whole record."""
     label, noun = find_label_column(entity), to_words(entity.noun)
-    head = (
-        f"{render_quoted(label, source)} ({{{source}.{entity.key}}})"
-        if label
-        else f"The {noun} {{{source}.{entity.key}}}"
-    )
+    head = render_called(entity, source)
+    head = head[:1].upper() + head[1:] if label is None else head
     parts = [
         _describe_field(column, source)
         for column in entity.columns
@@ -164,9 +162,9 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     noun, label = to_words(entity.noun), find_label_column(entity)
     fields = [entity.column(name) for name in operation.fields]
     owners = [column for column in fields if column.references]
-    named = label if label is not None and label.name in operation.fields else None
+    named = label if label is not None and (label.name in operation.fields or entity.is_named) else None
     lead = f"{with_article(entity.noun)} called {render_quoted(named)}" if named else with_article(entity.noun)
-    if named is not None and not is_called(named):
+    if named is not None and not (is_called(named) or (entity.is_named and "path" not in named.name)):
         lead = f"{with_article(entity.noun)} with the {to_words(named.name)} {render_quoted(named)}"
     if named is not None and is_free_text(named):
         lead = f"the {to_words(entity.noun)} {render_quoted(named)}"
@@ -194,6 +192,8 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         f"Done, {out_name} is saved as {{out.{entity.key}}}.",
         f"The {noun} {out_name if named else ''} is there now ({{out.{entity.key}}}).".replace("  ", " "),
     ]
+    if entity.is_named:
+        done = [f"I've added {out_name}.", f"Done, {out_name} is there now."]
     narrate = [f"add the {noun}", f"create that {noun}", f"enter the {noun}"]
     confirm = [f"add {head}"]
     words = {"ask": list(dict.fromkeys(ask)), "narrate": narrate, "confirm": confirm, "done": done}
@@ -233,6 +233,7 @@ def _add_value(column: TableColumn) -> str:
 _GOING_ON = {
     "starts": "starting", "ends": "ending", "expires": "expiring", "renews": "renewing", "closes": "closing",
     "opens": "opening", "departs": "departing", "arrives": "arriving", "takes place": "taking place",
+    **{verb: verb for verb in ("decided", "published", "bought", "born", "hired", "issued", "signed", "paid")},
 }  # fmt: skip
 """Verbs of moments as they continue a request: "starts on 3 May" is ", starting on 3 May" there."""
 
@@ -265,18 +266,16 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         clauses.append(
             f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}; {states}{{% endif %}}"
         )
-    name = find_label_column(entity)
-    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"The {noun} {{out.{entity.key}}}"
+    name_slot = render_called(entity, "out")
     done = [
-        f"{name_slot} is updated{''.join(clauses)}.",
-        f"I've changed {name_slot if name else f'the {noun} {{out.{entity.key}}}'}{''.join(clauses)}.",
+        f"{name_slot[:1].upper()}{name_slot[1:]} is updated{''.join(clauses)}.",
+        f"I've changed {name_slot}{''.join(clauses)}.",
     ]
     return {"ask": ask, "narrate": [f"change the {noun}", f"update that {noun}", "make that change"], "done": done}
 
 
 def _build_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
-    slot, noun, name = f"{{{entity.key}}}", to_words(entity.noun), find_label_column(entity)
-    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
+    slot, noun, name_slot = f"{{{entity.key}}}", to_words(entity.noun), render_called(entity, "out")
     subject = name_slot[:1].upper() + name_slot[1:]
     if operation.action == "discard" and name_bin(entity) == "archive":
         return {
@@ -302,7 +301,7 @@ def _build_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     if isinstance(operation.sets, bool):
         return {}
-    slot, noun, name = f"{{{entity.key}}}", to_words(entity.noun), find_label_column(entity)
+    slot, noun = f"{{{entity.key}}}", to_words(entity.noun)
     state = to_words(operation.sets)
     verb = operation.name.split("_")
     own = next((word for word in verb if _leads_to(word, operation.sets)), "")
@@ -312,8 +311,8 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
         else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
     )
     phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
-    name_slot = f"{render_quoted(name, 'out')} ({{out.{entity.key}}})" if name else f"the {noun} {{out.{entity.key}}}"
-    plain_slot, name_slot = name_slot, name_slot[:1].upper() + name_slot[1:]
+    plain_slot = render_called(entity, "out")
+    name_slot = plain_slot[:1].upper() + plain_slot[1:]
     done = [
         f"{name_slot} is {state} now.",
         f"Done, {plain_slot} is now {state}.",
@@ -338,9 +337,25 @@ def _leads_to(verb: str, state: str) -> bool:
     return verb.isalpha() and len(verb) > 2 and state in find_outcomes(verb)[:1]
 
 
+def _build_mentions(blueprint: Blueprint) -> dict[str, Any]:
+    """Return how a record is called in a request that is identified by its name: the noun goes before it."""
+    mentions = dict[str, Any]()
+    for operation in blueprint.operations:
+        entity = blueprint.entity(operation.table)
+        own = [entity] if operation.action not in ("list", "create", "summarize", "whoami") else []
+        others = [(name, entity.column(name).references) for name in operation.fields if name in entity.names]
+        meant = [(one.key, one) for one in own] + [(name, blueprint.entity(of)) for name, of in others if of]
+        for name, target in meant:
+            label = find_label_column(target)
+            if target.is_named and label is not None:
+                called = f'the {to_words(target.noun)} "{{value}}"'
+                mentions[f"{operation.name}.{name}"] = {"label": name_column(label, target), "mention": [called]}
+    return mentions
+
+
 def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
     """Return how values are given that no request names."""
-    parameters: dict[str, Any] = {}
+    parameters = _build_mentions(blueprint)
     for operation in blueprint.operations:
         entity = blueprint.entity(operation.table)
         if entity.bin and operation.action == "list":

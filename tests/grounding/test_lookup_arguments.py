@@ -1,6 +1,7 @@
 """Look-ups of a scenario take nothing from the user that they do not require; goals, what their words name."""
 
 from collections import Counter
+from typing import Literal
 
 import pytest
 from cellar import chain_of
@@ -10,7 +11,7 @@ from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, load_phrasebook
 from trajsmith.phrasing.phrasebook import ToolPhrases
-from trajsmith.records import Chain, Dependency, FromOutput, GroundedChain, RecordDropped, content_hash
+from trajsmith.records import Chain, Dependency, FromOutput, FromUser, GroundedChain, RecordDropped, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
 
@@ -248,3 +249,60 @@ async def test_what_a_result_has_shown_is_not_looked_up_again(tools: tuple[str, 
         chain = chain_of(*tools, seed=seed, environment=ParcelDepot)
         grounded = await grounder.ground(chain, NativeSession(ParcelDepot, spec))
         assert [call.tool for call in grounded.calls] == made
+
+
+class Sheet(StateModel):
+    path: str
+    owner: str
+
+
+class ShelfState(EnvironmentState):
+    sheets: dict[str, Sheet] = {}
+
+
+class Shelf(Environment[ShelfState]):
+    """A shelf with sheets."""
+
+    @tool(effect="read")
+    def search_sheets(self, query: str) -> list[Sheet]:
+        """Search the sheets.
+
+        Args:
+            query: Text to look for.
+        """
+        return [one for one in self.state.sheets.values() if query in one.path]
+
+    @tool(effect="read")
+    def find_sheets(self, owner: Literal["Ines", "Omar"]) -> list[Sheet]:
+        """Find the sheets of somebody.
+
+        Args:
+            owner: Whose sheets.
+        """
+        return [one for one in self.state.sheets.values() if one.owner == owner]
+
+    @tool(effect="write")
+    def sign_sheet(self, path: str) -> Sheet:
+        """Sign a sheet.
+
+        Args:
+            path: Path of the sheet.
+        """
+        sheet = self.lookup(self.state.sheets, path, "sheet")
+        sheet.owner = f"signed by {sheet.owner}"
+        return sheet
+
+
+@pytest.mark.parametrize(("lookup", "source"), [("search_sheets", FromUser), ("find_sheets", FromOutput)])
+async def test_who_looks_for_a_path_knows_it(lookup: str, source: type) -> None:
+    sheets = {path: {"path": path, "owner": owner} for path, owner in (("/a/one.pdf", "Ines"), ("/b/two.pdf", "Omar"))}
+    state = {"now": "2026-03-01T09:00:00", "sheets": sheets}
+    spec = Shelf.describe()
+    grounder = Grounder(spec, state, Phrasebook(), GroundSettings(min_calls=1))
+    link = Dependency(consumer=1, parameter="path", producer=0, output="$.result[*].path")
+    for seed in range(6):
+        chain = chain_of(lookup, "sign_sheet", seed=seed, environment=Shelf)
+        grounded = await grounder.ground(chain.model_copy(update={"dependencies": (link,)}), NativeSession(Shelf, spec))
+        sought, signed = grounded.calls
+        assert isinstance(signed.provenance["path"], source)
+        assert (signed.arguments["path"] in sought.arguments.values()) is (source is FromUser)

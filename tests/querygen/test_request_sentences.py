@@ -111,6 +111,16 @@ def test_what_it_is_looked_up_in_is_told_by_the_look_up(tool: str, is_said: bool
     assert ("the lamp in the hallway" in text) is is_said
 
 
+def test_a_name_that_identifies_is_said_with_its_noun_also_where_something_belongs_to_it() -> None:
+    phrases = BOOK.parameters | {"list_devices.room_id": ParameterPhrases(mention=['the room "{value}"'])}
+    book = BOOK.model_copy(update={"parameters": phrases})
+    calls = [CALLS[0], CALLS[1].model_copy(update={"provenance": {"room_id": FromUser(known="room")}}), *CALLS[2:]]
+    known = KNOWN | {"room": UserFact(key="room", label="room", value="R1", said="R1", slot="room_id")}
+    writer = RequestWriter(Wording(book, TOOLS), calls, known, '{"R1": 1, "R2": 2, "D1": 1}', random.Random(0))
+    request = writer.write(0, 3, [2], withhold=False)
+    assert 'the lamp in the room "R1"' in request.text and "room" in request.stated
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_further_sentence_is_linked_to_the_one_before(seed: int) -> None:
     text = build_writer(seed).write(0, 5, [2, 4], withhold=False).text

@@ -12,6 +12,7 @@ from trajsmith.envgen.generate.formatting import is_passing, run_tests
 from trajsmith.envgen.generate.from_known_records import read_known_records
 from trajsmith.envgen.generate.identifiers import to_identifier
 from trajsmith.envgen.generate.known_records import is_person, load_lexicon
+from trajsmith.envgen.generate.known_tables import ROOTS
 from trajsmith.envgen.generate.listed_tools import name_service
 from trajsmith.envgen.generate.phrasebooks import render_phrasebook
 from trajsmith.envgen.generate.refinement import refine_blueprint
@@ -187,3 +188,68 @@ def test_hostile_names_and_schemas_are_no_code():
 def test_a_list_without_known_records_is_refused():
     with pytest.raises(InputError, match="no known record can be changed"):
         read([tool("take_screenshot"), tool("run_query"), tool("get_weather")])
+
+
+FILES = [
+    tool("create_file", path="", branch_name=""), tool("read_file", path=""), tool("update_file", path=""),
+    tool("delete_file", path=""), tool("search_files", query=""), tool("list_files", branch_name=""),
+    tool("create_branch", branch_name=""), tool("get_branch", branch_name=""), tool("delete_branch", branch_name=""),
+    tool("merge_branch", branch_name=""), tool("list_branches"), tool("create_issue"), tool("get_issue", issue_id=""),
+    tool("close_issue", issue_id=""), tool("list_issues"), tool("update_issue", issue_id="", title=""),
+]  # fmt: skip
+
+
+def test_records_are_identified_as_the_tools_identify_them():
+    blueprint = read(FILES, "acme/code-mcp")
+    keys = {entity.noun: entity.key for entity in blueprint.entities}
+    assert keys == {"file": "path", "branch": "branch_name", "issue": "issue_id"}
+    assert {entity.noun for entity in blueprint.entities if entity.is_named} == {"file", "branch"}
+    files = blueprint.entity("files")
+    assert files.names.count("path") == 1 and files.column("branch_name").references == "branches"
+    signature = next(line for line in render_environment_code(blueprint).splitlines() if "def create_file" in line)
+    assert "path: Annotated[str, Field(min_length=1, examples=" in signature
+
+
+@pytest.mark.parametrize("server", ["acme/code-mcp", "acme/tree-mcp", "acme/forge-mcp"])
+def test_a_service_whose_records_are_named_passes_its_tests(server, tmp_path):
+    blueprint = read(FILES, server)
+    file = tmp_path / f"{blueprint.name}.py"
+    file.write_text(render_environment_code(blueprint))
+    (tmp_path / "test_it.py").write_text(render_test_code(blueprint, file.name))
+    assert is_passing(run_tests(tmp_path, "test_it.py"))
+
+
+def test_named_records_of_a_service_have_different_names_and_one_root():
+    roots = set()
+    for server in ("acme/code-mcp", "acme/tree-mcp", "acme/forge-mcp", "acme/git-mcp", "acme/disk-mcp"):
+        paths = read(FILES, server).entity("files").column("path")
+        assert len({*paths.pool, *paths.examples}) == len(paths.pool) + len(paths.examples) and paths.examples
+        starts = [root for root in ROOTS if root and all(str(value).startswith(root) for value in paths.pool)]
+        roots |= {*starts} or {""}
+    assert len(roots) > 2
+
+
+def test_what_no_parameter_identifies_has_a_name_in_some_services_only():
+    bare = [tool(f"{verb}_{noun}") for noun in ("file", "domain") for verb in ("create", "get", "delete", "list")]
+    services = [read(bare, f"acme/server-{number}") for number in range(12)]
+    named = {(entity.noun, entity.is_named) for one in services for entity in one.entities}
+    assert named == {("file", True), ("file", False), ("domain", True), ("domain", False)}
+
+
+def test_titles_and_people_are_no_keys():
+    raw = [
+        tool("create_issue", title=""), tool("get_issue", title=""), tool("delete_issue", title=""),
+        tool("create_user", name=""), tool("get_user", name=""), tool("delete_user", name=""), tool("list_users"),
+    ]  # fmt: skip
+    assert not any(entity.is_named for entity in read(raw, "acme/track-mcp").entities)
+
+
+def test_requests_name_the_kind_of_thing_before_its_name(tmp_path):
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(FILES, "acme/code-mcp")))
+    book = load_phrasebook(tmp_path / "phrases.yaml")
+    assert book.parameters["delete_branch.branch_name"].mention == ('the branch "{value}"',)
+    assert book.parameters["create_file.branch_name"].mention == ('the branch "{value}"',)
+    assert "create_branch.branch_name" not in book.parameters and "create_file.path" not in book.parameters
+    assert any('a branch called "{branch_name}"' in text for text in book.tools["create_branch"].ask)
+    assert any('a file with the path "{path}"' in text for text in book.tools["create_file"].ask)
+    assert not any("ID" in text for text in book.tools["create_branch"].done)
