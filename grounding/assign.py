@@ -29,6 +29,8 @@ FOCUS, NEW = 5.0, 1.0
 SAME = 12.0
 """Weight of the things that the dialogue is about already, together, relative to all others together."""
 ROWS = 24
+BY_NAME = 0.7
+"""How often a thing in a list that its name identifies is called by it."""
 
 
 @dataclass
@@ -209,8 +211,8 @@ class Assigner:
                     continue  # what a conversation has made, it does not take away again
                 seen.add(repr(value))
                 known = next((source for before, source in used if before == value), None)
-                sought = _find_sought(context.calls[call], value) if selectors else None
-                source = known or sought or FromOutput(call=call, path=path, selectors=selectors)
+                spoken = self._find_spoken(tool, leaf, value, call, context, rng) if selectors and not known else None
+                source = known or spoken or FromOutput(call=call, path=path, selectors=selectors)
                 is_new = context.calls[call].effect == "write"
                 options.append(Option(value, source))
                 if is_new or known is not None:
@@ -218,6 +220,16 @@ class Assigner:
         others = len(options) - len(known_things)
         weight = max(NEW, SAME * others / len(known_things)) if known_things else NEW
         return [replace(option, weight=weight) if option in known_things else option for option in options]
+
+    def _find_spoken(
+        self, tool: str, leaf: SchemaField, value: Any, call: int, context: AssignmentContext, rng: random.Random
+    ) -> FromUser | Constant | FromOutput | None:
+        """Return where a value of a list is from that the user says: they look for it by it, or it is a name."""
+        sought = _find_sought(context.calls[call], value)
+        phrases = self.phrasebook.parameters.get(f"{tool}.{leaf.path}")
+        if sought or phrases is None or not phrases.mention or rng.random() >= BY_NAME:
+            return sought
+        return self.build_user_option(tool, leaf, value, context).source
 
     def list_row_words(self, parameter: str, call: int, calls: Sequence[GoldCall]) -> RowWords:
         """List what decides which words pick a row of an earlier result out for a parameter."""

@@ -5,7 +5,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from trajsmith.envgen.generate.blueprint import FINAL_STATUSES, Entity, SkippedItem, ToolAction, ToolBlueprint
+from trajsmith.envgen.generate.blueprint import (
+    FINAL_STATUSES,
+    Entity,
+    SkippedItem,
+    TableColumn,
+    ToolAction,
+    ToolBlueprint,
+)
 from trajsmith.envgen.generate.identifiers import to_identifier, to_words
 from trajsmith.envgen.generate.known_behaviours import (
     NUMBERS_SHARE,
@@ -23,10 +30,15 @@ from trajsmith.phrasing import singularize, with_article, word_set
 _BOOKED = frozenset({"booking", "appointment", "event", "meeting", "trip", "session"})
 """Kinds of which booking makes a record; a room or a car is there before."""
 _MADE_BY = frozenset({
-    "author", "sender", "reporter", "requested_by", "uploaded_by", "triggered_by", "creator", "invited_by", "views",
-    "votes", "likes", "replies", "viewers",
+    "author", "sender", "reporter", "requested_by", "uploaded_by", "triggered_by", "creator", "invited_by",
 })  # fmt: skip
-"""Columns that tell who made a record, or count what others did: nobody changes them."""
+"""Columns that tell who made a record: nobody changes them."""
+_MEASURED = frozenset({
+    "views", "votes", "likes", "replies", "viewers", "subscribers", "messages", "size_kb", "lines", "words", "rows",
+    "documents", "items", "articles", "questions", "fields", "tasks", "cases", "queries", "instances", "streams",
+    "spans", "inbound_rules", "outbound_rules",
+})  # fmt: skip
+"""Columns that count what others did, or what a record holds: nobody says or changes them."""
 _UNDONE = {
     "reopen": ("close", "complete", "resolve", "solve", "finish"), "unarchive": ("archive",), "restore": ("archive",),
     "unblock": ("block",), "unfreeze": ("freeze",), "unlock": ("lock",), "resume": ("pause",), "enable": ("disable",),
@@ -39,6 +51,11 @@ _ORDINARY = word_set(
     "api json by name value key title status user i a state set"
 )
 """Words of descriptions that speak of no other kind of record."""
+
+
+def _follows_from_others(column: TableColumn) -> bool:
+    """Return True for what nobody says of a record: it is counted, or its name decides, as the language of a file."""
+    return column.name in _MEASURED or (column.kind == "choice" and bool(column.values))
 
 
 class ToolReader:
@@ -152,6 +169,7 @@ class ToolReader:
         base["actor"] = tool.actor if tool else "assistant"
         data = [column for column in entity.columns if column.name not in (entity.key, "status")]
         data = [column for column in data if not column.automatic and column.name != entity.bin]
+        data = [column for column in data if column.required or not _follows_from_others(column)]
         if outcome[:1] == ("book",) and self._kind.name in _BOOKED:
             action = "create"
         action = find_bin_action(action, outcome[0] if outcome else "", entity.bin)
@@ -176,9 +194,11 @@ class ToolReader:
             return ToolBlueprint(action="create", fields=tuple(c.name for c in data), needed=needed, **base)
         if action == "update":
             fields = [c.name for c in data if not c.references and not c.follows]
-            fields = [name for name in fields if name not in _MADE_BY] or fields
+            fields = [name for name in fields if name not in _MADE_BY | _MEASURED] or fields
             if not is_free_text(entity.column(entity.label)):
                 fields = [name for name in fields if name != entity.label] or fields  # what has a name keeps it
+            if not fields:
+                return f"nothing of {with_article(self._noun)} can be changed"
             return ToolBlueprint(action="update", fields=tuple(fields), **base)
         if action == "move":
             known = [self._kind.moves.get(verb) for verb in outcome]

@@ -171,7 +171,7 @@ def _list_ways(operation: ToolBlueprint, entity: Entity, asked: Sequence[_AskedV
         elif column.kind == "choice":
             ways.append(f"{many} whose {name_column(column)} is {render_slot(column)}")
     if operation.search_needed:
-        return [f'{way} with "{{{operation.search}}}" in them' for way in ways]
+        return [f'{way} that match "{{{operation.search}}}"' for way in ways]
     return ways
 
 

@@ -131,14 +131,12 @@ def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
             ask += [f"see which {many} of {render_slot(owner)} are {render_slot(status)}"]
     if operation.search:
         ask += [
-            f'look for {many} with "{{{operation.search}}}" in them',
+            f'look for {many} that match "{{{operation.search}}}"',
             f'search the {many} for "{{{operation.search}}}"',
         ]
         say += [f'Is there anything about "{{{operation.search}}}" among the {many}?']
     if operation.search_needed:
-        narrowed = [
-            f'{text} with "{{{operation.search}}}" in them' for text in ask[4:-2] if text.startswith("see the ")
-        ]
+        narrowed = [f'{text} that match "{{{operation.search}}}"' for text in ask[4:-2] if text.startswith("see the ")]
         ask, say = [*ask[-2:], *narrowed], say[-1:]
     rows = f"{{out.result|rows('{entity.key}')}}"
     is_one, one = "{% if out.result|length == 1 %}", to_words(entity.noun)
@@ -303,14 +301,13 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
         return {}
     slot, noun = f"{{{entity.key}}}", to_words(entity.noun)
     state = to_words(operation.sets)
-    verb = operation.name.split("_")
-    own = next((word for word in verb if _leads_to(word, operation.sets)), "")
-    phrases = (
-        [_SPOKEN_VERBS.get(own, f"{own} {{}}").format(slot)]
-        if own
-        else [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
-    )
-    phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
+    own = _find_verb(operation, entity)
+    if own:
+        phrases = [_SPOKEN_VERBS.get(own, f"{own} {{}}").format(slot)]
+        phrases += [f"mark {slot} as {state}"] if state.endswith("ed") else []
+    else:
+        phrases = [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
+        phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
     plain_slot = render_called(entity, "out")
     name_slot = plain_slot[:1].upper() + plain_slot[1:]
     done = [
@@ -329,6 +326,17 @@ def _ask_value(label: str) -> list[str]:
     if counted != label:
         return [f"How many {counted} should I put?", f"How many {counted} should it have?"]
     return [f"What {label} should I put?", f"Which {label} would you like?", f"What is the {label}?"]
+
+
+def _find_verb(operation: ToolBlueprint, entity: Entity) -> str:
+    """Return the verb of a tool's name for the state that it leads to, as words or records of the kind have it."""
+    from trajsmith.envgen.generate.known_records import load_lexicon
+
+    words, kind = operation.name.split("_"), load_lexicon().find(entity.noun)
+    moves = {} if kind is None else kind.moves
+    own = (word for word in words if _leads_to(word, str(operation.sets)))
+    known = (word for word in words if moves.get(word) == operation.sets and word not in entity.noun.split("_"))
+    return next(own, next(known, ""))
 
 
 def _leads_to(verb: str, state: str) -> bool:

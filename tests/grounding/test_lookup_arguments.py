@@ -10,7 +10,7 @@ from trajsmith.environments import Environment, EnvironmentState, NativeSession,
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import Phrasebook, Scenario, ScenarioBook, load_phrasebook
-from trajsmith.phrasing.phrasebook import ToolPhrases
+from trajsmith.phrasing.phrasebook import ParameterPhrases, ToolPhrases
 from trajsmith.records import Chain, Dependency, FromOutput, FromUser, GroundedChain, RecordDropped, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
 
@@ -306,3 +306,19 @@ async def test_who_looks_for_a_path_knows_it(lookup: str, source: type) -> None:
         sought, signed = grounded.calls
         assert isinstance(signed.provenance["path"], source)
         assert (signed.arguments["path"] in sought.arguments.values()) is (source is FromUser)
+
+
+@pytest.mark.parametrize(("words", "least", "most"), [((), 0, 0), (('the sheet "{value}"',), 20, 36)])
+async def test_what_has_a_name_for_a_key_is_mostly_called_by_it(words: tuple[str, ...], least: int, most: int) -> None:
+    sheets = {path: {"path": path, "owner": "Ines"} for path in ("/a/one.pdf", "/b/two.pdf", "/c/three.pdf")}
+    state = {"now": "2026-03-01T09:00:00", "sheets": sheets}
+    spec = Shelf.describe()
+    book = Phrasebook(parameters={"sign_sheet.path": ParameterPhrases(label="path", mention=words)})
+    grounder = Grounder(spec, state, book, GroundSettings(min_calls=1))
+    link = Dependency(consumer=1, parameter="path", producer=0, output="$.result[*].path")
+    spoken = 0
+    for seed in range(40):
+        chain = chain_of("find_sheets", "sign_sheet", seed=seed, environment=Shelf)
+        grounded = await grounder.ground(chain.model_copy(update={"dependencies": (link,)}), NativeSession(Shelf, spec))
+        spoken += isinstance(grounded.calls[-1].provenance["path"], FromUser)
+    assert least <= spoken <= most

@@ -253,3 +253,17 @@ def test_requests_name_the_kind_of_thing_before_its_name(tmp_path):
     assert any('a branch called "{branch_name}"' in text for text in book.tools["create_branch"].ask)
     assert any('a file with the path "{path}"' in text for text in book.tools["create_file"].ask)
     assert not any("ID" in text for text in book.tools["create_branch"].done)
+
+
+def test_nobody_says_what_a_name_decides_or_what_is_counted():
+    blueprint = read(FILES, "acme/code-mcp")
+    said = {one.name: {*one.fields} for one in blueprint.operations if one.action in ("create", "update")}
+    assert not {"language", "lines", "size_kb"} & (said["create_file"] | said.get("update_file", set()))
+
+
+def test_a_move_is_asked_for_by_its_own_verb(tmp_path):
+    raw = [tool("list_databases"), tool("create_index"), tool("list_indices"), *FILES[-5:]]
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/code-mcp")))
+    book = load_phrasebook(tmp_path / "phrases.yaml")
+    assert book.tools["refresh_index"].ask == ("refresh {index_id}",)
+    assert book.tools["close_issue"].ask == ("close {issue_id}", "mark {issue_id} as closed")
