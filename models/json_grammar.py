@@ -188,6 +188,10 @@ class GrammarProcessor:
         self._begun = False
         """The first token of the replies was drawn."""
 
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Go on with some of the rows only."""
+        self._matchers = [self._matchers[row] for row in rows]
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Return the scores with all other tokens at minus infinity; shape (rows, vocabulary)."""
         import numpy as np

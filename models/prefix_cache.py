@@ -6,7 +6,7 @@ as writing a message, so what is known is not computed again. States of sequence
 the left, with a gap up to the longest that the attention mask leaves out; positions count only what is not left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,18 +147,18 @@ def _stack(matches: Sequence[tuple[CachedSequence | None, int]], wide: int) -> A
     return DynamicCache(layers)
 
 
-def extract_sequences(past: Any, mask: Any, ids: Sequence[Sequence[int]]) -> list[CachedSequence]:
-    """Take the states of every row out of a batch's cache.
+def extract_sequences(past: Any, mask: Any, ids: Mapping[int, Sequence[int]]) -> list[CachedSequence]:
+    """Take the states of rows out of a batch's cache.
 
     Args:
         past: Cache after a call of the model.
         mask: Attention mask (rows, tokens) of the prompts.
-        ids: Tokens of every row that were computed: its prompt and what follows in the cache.
+        ids: Rows to the tokens of them that were computed: the prompt and what follows in the cache.
     """
     import torch
 
     sequences = []
-    for row, tokens in enumerate(ids):
+    for row, tokens in ids.items():
         prompt = mask[row].nonzero().squeeze(1)
         written = torch.arange(len(tokens) - len(prompt), device=prompt.device) + mask.shape[1]
         slots = torch.cat([prompt, written])
@@ -167,6 +167,19 @@ def extract_sequences(past: Any, mask: Any, ids: Sequence[Sequence[int]]) -> lis
         ]
         sequences.append(CachedSequence(tuple(tokens), layers))
     return sequences
+
+
+def select_rows(past: Any, rows: Any, columns: Any) -> None:
+    """Leave only some rows and tokens in a batch's cache.
+
+    Args:
+        past: Cache after a call of the model.
+        rows: Numbers of the rows that stay.
+        columns: Places of the tokens that stay.
+    """
+    for layer in past.layers:
+        layer.keys = layer.keys.index_select(0, rows).index_select(2, columns)
+        layer.values = layer.values.index_select(0, rows).index_select(2, columns)
 
 
 def can_share_prefixes(model: Any) -> bool:

@@ -1,19 +1,24 @@
 """Batched generation from token ids, with the states of prompts kept: what begins alike is computed once."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from trajsmith.models.prefix_cache import (
     PrefixCache,
+    PreparedBatch,
     can_share_prefixes,
     extract_sequences,
     find_common_stems,
     prepare_batch,
+    select_rows,
 )
 from trajsmith.records import JsonObject
 
 PREFIX_BYTES = 1 << 30
 """Memory for the states of prompts: 45 prompts of 1,000 tokens for a model of 135 million parameters in bfloat16."""
+SEGMENT = 16
+"""Tokens after which rows that are over leave a batch."""
 
 
 class TokenGenerator:
@@ -30,7 +35,11 @@ class TokenGenerator:
         self.model = model
         self.end_tokens = tuple(end_tokens)
         self.pad_token = pad_token
-        self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and can_share_prefixes(model) else None
+        self._ends = frozenset((*self.end_tokens, pad_token))
+        own = getattr(model.generation_config, "eos_token_id", None)
+        self._stops = self._ends | {*([own] if isinstance(own, int) else own or ())}
+        self._splits = can_share_prefixes(model)
+        self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and self._splits else None
         self.reused_tokens = 0
         """Tokens of prompts that were not computed, since their states were known."""
         self.computed_tokens = 0
@@ -39,9 +48,12 @@ class TokenGenerator:
     def generate(self, prompts: Sequence[list[int]], arguments: JsonObject) -> list[list[int]]:
         """Return the continuation of each prompt, cut after its end token.
 
+        Rows that are over leave the batch every few tokens: else all would be computed as long as the longest.
+
         Args:
             prompts: Token ids.
-            arguments: Arguments of Transformers' `generate`, with `return_dict_in_generate` and `use_cache`.
+            arguments: Arguments of Transformers' `generate`, with `return_dict_in_generate`, `use_cache` and a limit of
+                new tokens, itself or in a `generation_config`; logits processors have `select_rows`.
         """
         import torch
 
@@ -49,24 +61,51 @@ class TokenGenerator:
             if self.prefixes is not None:
                 self._compute_stems(self.prefixes, prompts)
             batch = prepare_batch(self.prefixes or PrefixCache(0), prompts, self.pad_token, self.model.device)
-            past = {} if batch.past_key_values is None else {"past_key_values": batch.past_key_values}
-            generated = self.model.generate(
-                input_ids=batch.input_ids,
-                attention_mask=batch.attention_mask,
-                **past,
-                **arguments,
-            )
+            replies = self._write(batch, prompts, arguments)
         self.reused_tokens += batch.reused
         self.computed_tokens += sum(map(len, prompts)) - batch.reused
-        rows = generated.sequences[:, batch.input_ids.shape[1] :].tolist()
-        replies = [self._cut_after_end(row) for row in rows]
-        if self.prefixes is not None:
-            computed = [
-                [*prompt, *reply[: len(row) - 1]] for prompt, reply, row in zip(prompts, replies, rows, strict=True)
-            ]
-            for sequence in extract_sequences(generated.past_key_values, batch.attention_mask, computed):
-                self.prefixes.add(sequence)
         return replies
+
+    def _write(self, batch: PreparedBatch, prompts: Sequence[list[int]], arguments: JsonObject) -> list[list[int]]:
+        """Write on until every row has ended or is as long as it may be."""
+        ids, mask, past = batch.input_ids, batch.attention_mask, batch.past_key_values
+        replies, active, left = [list[int]() for _ in prompts], list(range(len(prompts))), _read_limit(arguments)
+        while active:
+            size = min(left, SEGMENT) if self._splits and "stop_strings" not in arguments else left
+            known = {} if past is None else {"past_key_values": past}
+            limited = _set_limit(arguments, size)
+            generated = self.model.generate(input_ids=ids, attention_mask=mask, **known, **limited)
+            rows, past, left = generated.sequences[:, ids.shape[1] :].tolist(), generated.past_key_values, left - size
+            over = dict[int, list[int]]()
+            for place, (number, row) in enumerate(zip(active, rows, strict=True)):
+                drawn = self._cut_after_end(row)
+                replies[number] += drawn
+                if left <= 0 or len(row) < size or drawn[-1] in self._stops:
+                    computed = replies[number] if len(drawn) < len(row) else replies[number][:-1]
+                    over[place] = [*prompts[number], *computed]
+            if self.prefixes is not None:
+                for sequence in extract_sequences(past, mask, over):
+                    self.prefixes.add(sequence)
+            going = [place for place in range(len(active)) if place not in over]
+            active = [active[place] for place in going]
+            if active:
+                ids, mask = self._select(generated.sequences, mask, past, going, arguments)
+        return replies
+
+    def _select(self, ids: Any, mask: Any, past: Any, going: Sequence[int], arguments: JsonObject) -> tuple[Any, Any]:
+        """Return tokens and mask of the rows that go on, without the places that none of them uses."""
+        import torch
+
+        mask = torch.cat([mask, mask.new_ones(len(ids), ids.shape[1] - mask.shape[1])], dim=1)
+        if len(going) == len(ids):
+            return ids, mask
+        rows = torch.tensor(going, device=ids.device)
+        ids, mask = ids.index_select(0, rows), mask.index_select(0, rows)
+        columns = mask.any(0).nonzero().squeeze(1)
+        select_rows(past, rows, columns[:-1])
+        for processor in arguments.get("logits_processor", ()):
+            processor.select_rows(going)
+        return ids.index_select(1, columns), mask.index_select(1, columns)
 
     def _compute_stems(self, prefixes: PrefixCache, prompts: Sequence[list[int]]) -> None:
         """Compute once what several new prompts begin with."""
@@ -76,11 +115,25 @@ class TokenGenerator:
         for stem in find_common_stems(unknown):
             ids = torch.tensor([stem], device=self.model.device)
             computed = self.model(input_ids=ids, use_cache=True, logits_to_keep=1)
-            (sequence,) = extract_sequences(computed.past_key_values, torch.ones_like(ids), [stem])
+            (sequence,) = extract_sequences(computed.past_key_values, torch.ones_like(ids), {0: stem})
             prefixes.add(sequence)
             self.computed_tokens += len(stem)
 
     def _cut_after_end(self, row: list[int]) -> list[int]:
-        ends = (*self.end_tokens, self.pad_token)
-        stop = next((index for index, token in enumerate(row) if token in ends), None)
+        stop = next((index for index, token in enumerate(row) if token in self._ends), None)
         return row if stop is None else row[: stop + 1]
+
+
+def _read_limit(arguments: JsonObject) -> int:
+    """Return how many tokens a reply may have."""
+    config = arguments.get("generation_config")
+    return int(arguments["max_new_tokens"] if config is None else config.max_new_tokens)
+
+
+def _set_limit(arguments: JsonObject, limit: int) -> JsonObject:
+    """Return arguments of `generate` with another number of new tokens."""
+    if "generation_config" not in arguments:
+        return arguments | {"max_new_tokens": limit}
+    config = copy(arguments["generation_config"])
+    config.update(max_new_tokens=limit)
+    return arguments | {"generation_config": config}

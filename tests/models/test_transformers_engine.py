@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from trajsmith.models import ChatRequest, ModelSettings
+from trajsmith.models import ChatReply, ChatRequest, ModelSettings
 from trajsmith.models.failures import FailedAttempt
 from trajsmith.models.provider import open_provider
 from trajsmith.records import InputError, Message, ModelFault
@@ -116,7 +116,8 @@ async def test_as_a_provider_of_a_run_it_loads_the_folder(tokenizer, weights, tm
     said = tokenizer.encode(CALL, add_special_tokens=False)
 
     def generate(self, input_ids, max_new_tokens, **_):
-        written = torch.cat([input_ids, torch.tensor([said[:max_new_tokens]])], dim=1)
+        begun = next(size for size in range(len(said), -1, -1) if input_ids[0].tolist()[-size or 4096 :] == said[:size])
+        written = torch.cat([input_ids, torch.tensor([said[begun : begun + max_new_tokens]])], dim=1)
         return GenerateDecoderOnlyOutput(sequences=written, past_key_values=DynamicCache())
 
     monkeypatch.setattr(type(weights), "generate", generate)
@@ -161,6 +162,53 @@ async def test_prompts_that_begin_alike_go_on_from_what_is_known_and_get_the_sam
     assert plain.generator.reused_tokens == 0
     await sharing.close()
     await plain.close()
+
+
+class Counting:
+    """Logits processor under which every row counts on from its last token."""
+
+    def __init__(self):
+        self.sizes = []
+
+    def select_rows(self, rows):
+        self.sizes.append(len(rows))
+
+    def __call__(self, input_ids, scores):
+        scores = scores.fill_(float("-inf"))
+        scores[range(len(scores)), input_ids[:, -1] + 1] = 0.0
+        return scores
+
+
+@pytest.mark.parametrize("as_config", [True, False], ids=["config", "arguments"])
+def test_rows_that_are_over_leave_the_batch_and_leave_their_states(weights, as_config):
+    import torch
+    from transformers import GenerationConfig
+
+    from trajsmith.models.token_generation import SEGMENT, TokenGenerator
+
+    end, pad, limit = 300, 0, 3 * SEGMENT
+    prompts = [
+        [*range(number, number + 40), end - lead] for number, lead in ((20, 3), (90, 90), (40, SEGMENT), (60, 40))
+    ]
+    counting, settings = (
+        Counting(),
+        {"max_new_tokens": limit, "do_sample": False, "eos_token_id": end, "pad_token_id": pad},
+    )
+    arguments = {"generation_config": GenerationConfig(**settings)} if as_config else settings
+    arguments = {**arguments, "use_cache": True, "return_dict_in_generate": True, "logits_processor": [counting]}
+    generator = TokenGenerator(weights.eval(), [end], pad)
+    replies = generator.generate(prompts, arguments)
+    assert [reply[-1] for reply in replies] == [end, end - 90 + limit, end, end]
+    assert [len(reply) for reply in replies] == [3, limit, SEGMENT, 40]
+    assert counting.sizes == [2]
+    for prompt, reply in zip(prompts, replies, strict=True):
+        known, length = generator.prefixes.find_longest_prefix([*prompt, *reply, 1])
+        assert known is not None and length >= len(prompt) + len(reply) - 1
+        with torch.no_grad():
+            fresh = weights(input_ids=torch.tensor([known.ids]), use_cache=True).past_key_values
+        for layer, (keys, values) in zip(fresh.layers, known.layers, strict=True):
+            torch.testing.assert_close(layer.keys[0], keys, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(layer.values[0], values, rtol=1e-4, atol=1e-5)
 
 
 def test_what_was_used_longest_ago_goes_first_and_a_beginning_gives_way_to_the_whole():
@@ -330,15 +378,16 @@ async def test_a_model_in_this_process_is_waited_for(tmp_path):
         async def send(self, request):
             self.sent += 1
             await asyncio.sleep(0.2)
-            return "reply"
+            return reply
 
+    reply = ChatReply(message=Message(role="assistant", content="reply"))
     for provider, attempts in (("transformers", 1), ("openai", 2)):
         limits = {"timeout": 0.05, "deadline": 0.1, "attempts": attempts, "first_wait": 0.001}
         settings = ModelSettings(provider=provider, model="m", **limits)
         slow = Slow()
         retrying = RetryingProvider("local", slow, settings, "again")
         if provider == "transformers":
-            assert await retrying.send(ask("hello"), 1, lambda usage: None) == "reply" and slow.sent == 1
+            assert await retrying.send(ask("hello"), 1, lambda usage: None) == reply and slow.sent == 1
         else:
             with pytest.raises(ModelFault, match="no answer within"):
                 await retrying.send(ask("hello"), 1, lambda usage: None)
