@@ -131,7 +131,7 @@ def prepare_batch(cache: PrefixCache, prompts: Sequence[Sequence[int]], pad: int
 
 def _stack(matches: Sequence[tuple[CachedSequence | None, int]], wide: int) -> Any:
     """Return a cache of Transformers with the shared states of every row at the left, zeros behind them."""
-    from transformers import DynamicCache
+    from trajsmith.models.growing_cache import build_cache
 
     known = next((sequence for sequence, _ in matches if sequence is not None), None)
     if known is None:
@@ -144,7 +144,7 @@ def _stack(matches: Sequence[tuple[CachedSequence | None, int]], wide: int) -> A
                 for target, part in zip(stacked, sequence.layers[number], strict=True):
                     target[row, :, :length] = part[:, :length]
         layers.append(tuple(stacked))
-    return DynamicCache(layers)
+    return build_cache(layers)
 
 
 def extract_sequences(past: Any, mask: Any, ids: Mapping[int, Sequence[int]]) -> list[CachedSequence]:

@@ -68,7 +68,11 @@ class TokenGenerator:
 
     def _write(self, batch: PreparedBatch, prompts: Sequence[list[int]], arguments: JsonObject) -> list[list[int]]:
         """Write on until every row has ended or is as long as it may be."""
+        from trajsmith.models.growing_cache import build_cache
+
         ids, mask, past = batch.input_ids, batch.attention_mask, batch.past_key_values
+        if past is None and self._splits:
+            past = build_cache((), self.model.config.get_text_config(decoder=True).num_hidden_layers)
         replies, active, left = [list[int]() for _ in prompts], list(range(len(prompts))), _read_limit(arguments)
         while active:
             size = min(left, SEGMENT) if self._splits and "stop_strings" not in arguments else left
