@@ -17,6 +17,9 @@ ROOM = 16
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     """Layer whose states are the beginning of a larger tensor."""
 
+    keys: Any
+    values: Any
+
     def __init__(self) -> None:
         super().__init__()
         self._rooms: list[Any] = [None, None]
