@@ -20,7 +20,7 @@ from trajsmith.phrasing import (
 from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
 from trajsmith.verify import DiscourseEntity, DiscourseModel, get_entity_kind, resolve_expression, resolve_values
 
-RECENT = 2
+RECENT = 1
 """Turns after which "that order" still stands for the last order that was spoken of."""
 SHORT = 4
 """Words of a name that people say again of what they have just spoken of; nobody recites a whole title."""

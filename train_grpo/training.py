@@ -73,6 +73,7 @@ def train(
         raise InputError(f"{config.run} has no tasks in split 'train'")
     if config.pass_rates is not None:
         tasks = select_by_pass_rate(tasks, config.pass_rates, config.run)
+    _check_enough(arguments, tasks)
     tokenizer = open_training_tokenizer(config.model)
     own = background or BackgroundLoop()
     try:
@@ -88,6 +89,20 @@ def train(
     finally:
         if background is None:
             own.close()
+
+
+def _check_enough(arguments: Any, tasks: Sequence[Task]) -> None:
+    """Refuse a training of fewer tasks than one step takes: TRL would end it before the first step.
+
+    Raises:
+        InputError: There are fewer.
+    """
+    episodes, group = arguments.generation_batch_size, arguments.num_generations
+    if len(tasks) < episodes // group:
+        raise InputError(
+            f"{len(tasks)} tasks to train on, and a step takes {episodes // group} ({episodes} episodes, {group} of "
+            "each task): take more tasks (limit), widen pass_rates, or lower trainer.gradient_accumulation_steps"
+        )
 
 
 def build_checkpoint_info(config: GrpoConfig, tasks: int) -> CheckpointInfo:

@@ -260,7 +260,7 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         are = "are" if singularize(label) != label and not label.startswith("number of ") else "is"
         states = f"its {label} {are} now {value}"
         if column.kind == "flag":
-            states = f"{{% if out.{column.name} %}}it is now {label}{{% else %}}it is no longer {label}{{% endif %}}"
+            states = f"it is {{% if not out.{column.name} %}}not {{% endif %}}{label} now"
         clauses.append(
             f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}; {states}{{% endif %}}"
         )
@@ -345,6 +345,14 @@ def _leads_to(verb: str, state: str) -> bool:
     return verb.isalpha() and len(verb) > 2 and state in find_outcomes(verb)[:1]
 
 
+_STATES_OF_FLAGS = frozenset({
+    "shared", "pinned", "public", "active", "protected", "favorite", "visible", "starred", "private", "locked",
+    "verified", "secret", "reversible", "resolved", "required", "encrypted", "durable", "billable", "attached",
+    "archived", "anonymous", "enabled",
+})  # fmt: skip
+"""Names of flags that say how something is."""
+
+
 def _build_mentions(blueprint: Blueprint) -> dict[str, Any]:
     """Return how a record is called in a request that is identified by its name: the noun goes before it."""
     mentions = dict[str, Any]()
@@ -383,6 +391,14 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
                     "tell": ["I mean those that are {value}.", "Only those that are {value}, please."],
                     "values": words,
                 }
+            if column.kind == "flag" and label in _STATES_OF_FLAGS:
+                parameters[name] = {
+                    "label": label,
+                    "tell": ["Please make it {value}.", "I'd like it {value}."],
+                    "ask": [f"Should it be {label}?"],
+                    "values": {"true": [label], "false": [f"not {label}"]},
+                }
+                continue
             if column.references or name in parameters or not is_noun(label):
                 continue
             value = (

@@ -45,7 +45,10 @@ _AMOUNT = re.compile(
 
 _PERSONS = frozenset({
     "person", "contact", "customer", "employee", "colleague", "guest", "member", "payee", "patient", "student",
-    "traveller", "passenger", "user", "driver", "friend", "owner", "people", "everybody",
+    "traveller", "passenger", "user", "driver", "friend", "owner", "people", "everybody", "agent", "buyer", "client",
+    "shopper", "consumer", "cardholder", "policyholder", "patron", "attendee", "participant", "registrant", "invitee",
+    "learner", "pupil", "trainee", "mentee", "apprentice", "resident", "advisor", "representative", "lead", "prospect",
+    "subscriber", "follower", "candidate", "applicant", "tester", "player", "operator", "requester",
 })  # fmt: skip
 
 
