@@ -73,7 +73,7 @@ def train(
         raise InputError(f"{config.run} has no tasks in split 'train'")
     if config.pass_rates is not None:
         tasks = select_by_pass_rate(tasks, config.pass_rates, config.run)
-    _check_enough(arguments, tasks)
+    check_enough_tasks(arguments, tasks)
     tokenizer = open_training_tokenizer(config.model)
     own = background or BackgroundLoop()
     try:
@@ -91,7 +91,7 @@ def train(
             own.close()
 
 
-def _check_enough(arguments: Any, tasks: Sequence[Task]) -> None:
+def check_enough_tasks(arguments: Any, tasks: Sequence[Task]) -> None:
     """Refuse a training of fewer tasks than one step takes: TRL would end it before the first step.
 
     Raises:

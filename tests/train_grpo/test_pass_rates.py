@@ -51,6 +51,15 @@ def test_tasks_of_the_band_stay_in_order(folder, band, names):
     assert [task.id for task in select_by_pass_rate(TASKS, settings, folder)] == names
 
 
+def test_fewer_tasks_than_a_step_takes_are_refused():
+    from trajsmith.train_grpo.training import check_enough_tasks
+
+    arguments = SimpleNamespace(generation_batch_size=16, num_generations=4)
+    check_enough_tasks(arguments, TASKS[:4])
+    with pytest.raises(InputError, match=r"3 tasks to train on, and a step takes 4 \(16 episodes, 4 of each task\)"):
+        check_enough_tasks(arguments, TASKS[:3])
+
+
 def test_nothing_in_the_band_says_what_to_do(folder, tmp_path):
     with pytest.raises(InputError, match=r"no task has a rate from 0\.4 to 0\.5 \(2 of 3 below\): widen"):
         select_by_pass_rate(TASKS, PassRateSettings(evaluation=folder, low=0.4, high=0.5), folder)
