@@ -93,7 +93,7 @@ class Assigner:
         optional: dict[str, list[Option]] = {}
         gone = self._find_removed(context)
         for leaf in self.fields[tool]:
-            internal = leaf.path in sources
+            internal = leaf.path in sources and not self._names_new(tool, leaf)
             if not leaf.required and not internal and is_identifier(leaf.name) and not leaf.schema.get("examples"):
                 continue
             if not leaf.required and not internal and (is_page(leaf.name) or (lookup and is_paging(leaf.name))):
@@ -113,6 +113,11 @@ class Assigner:
         rows = self._joint_rows(tool, sources, context, rng)
         known = lessons or Lessons()
         return ArgumentPlan(tool, required, optional, rows, share, known, self._containers(tool), self.most_rows)
+
+    def _names_new(self, tool: str, leaf: SchemaField) -> bool:
+        """Return True for the name of a new thing, which the user makes up although results hold such names."""
+        is_name = leaf.path in self.phrasebook.entities and not is_identifier(leaf.name)
+        return is_name and bool(leaf.schema.get("examples")) and self.tools[tool].declares_write
 
     def list_texts(self, tool: str) -> list[str]:
         """Return the words of the phrasebook in which a tool's result or effect may be asked for."""
@@ -188,7 +193,8 @@ class Assigner:
         rng: random.Random,
         where: RowCondition | None = None,
     ) -> list[Option]:
-        used = _references_used(leaf.name, context.calls)
+        phrases = self.phrasebook.parameters.get(f"{tool}.{leaf.path}")
+        used = _references_used(leaf.name, context.calls, spoken=phrases is not None and bool(phrases.mention))
         options: list[Option] = []
         seen: set[str] = set()
         tested = (
@@ -287,15 +293,23 @@ def _texts(value: Any) -> Iterator[str]:
 def _find_sought(lookup: GoldCall, value: Any) -> FromUser | None:
     """Return where a value is from that the user gave to look for it: who says a path knows it."""
     sources = ((name, source) for name, source in lookup.provenance.items() if isinstance(source, FromUser))
-    return next((source for name, source in sources if lookup.arguments.get(name) == value), None)
+    found_by = (source for name, source in sources if lookup.arguments.get(name) == value)
+    return next(found_by, None) if isinstance(value, str) else None
 
 
-def _references_used(parameter: str, calls: Sequence[GoldCall]) -> list[tuple[Any, FromOutput]]:
-    """Values that this parameter took before, with the reference; the latest first."""
+def _references_used(
+    parameter: str, calls: Sequence[GoldCall], spoken: bool
+) -> list[tuple[Any, FromOutput | FromUser]]:
+    """Values that this parameter took before, with the reference; the latest first.
+
+    Args:
+        spoken: Count those that the user said, too.
+    """
+    kinds = (FromOutput, FromUser) if spoken else FromOutput
     return [
         (call.arguments[parameter], source)
         for call in reversed(calls)
-        if parameter in call.arguments and isinstance(source := call.provenance.get(parameter), FromOutput)
+        if parameter in call.arguments and isinstance(source := call.provenance.get(parameter), kinds)
     ]
 
 

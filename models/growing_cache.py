@@ -32,6 +32,12 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self.values = self._append(1, self.values, value_states)
         return self.keys, self.values
 
+    def select(self, rows: Any, columns: Any) -> None:
+        """Leave only some rows and tokens; the others are given free."""
+        self._rooms = [None, None]
+        self.keys = self.keys.index_select(0, rows).index_select(2, columns)
+        self.values = self.values.index_select(0, rows).index_select(2, columns)
+
     def _append(self, number: int, known: Any, new: Any) -> Any:
         length, room = known.shape[-2] if known.numel() else 0, self._rooms[number]
         end = length + new.shape[-2]

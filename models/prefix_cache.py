@@ -178,8 +178,7 @@ def select_rows(past: Any, rows: Any, columns: Any) -> None:
         columns: Places of the tokens that stay.
     """
     for layer in past.layers:
-        layer.keys = layer.keys.index_select(0, rows).index_select(2, columns)
-        layer.values = layer.values.index_select(0, rows).index_select(2, columns)
+        layer.select(rows, columns)
 
 
 def can_share_prefixes(model: Any) -> bool:

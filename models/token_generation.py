@@ -20,6 +20,12 @@ PREFIX_BYTES = 1 << 30
 SEGMENT = 16
 """Tokens after which rows that are over leave a batch."""
 
+_FROM_PROMPT = (
+    "stop_strings", "min_new_tokens", "begin_suppress_tokens", "forced_eos_token_id", "forced_bos_token_id",
+    "exponential_decay_length_penalty", "max_time",
+)  # fmt: skip
+"""Settings of `generate` that count from the prompt, or say nothing in the tokens where a row ends."""
+
 
 class TokenGenerator:
     """Generates continuations of token ids with a causal language model of Transformers.
@@ -36,10 +42,8 @@ class TokenGenerator:
         self.end_tokens = tuple(end_tokens)
         self.pad_token = pad_token
         self._ends = frozenset((*self.end_tokens, pad_token))
-        own = getattr(model.generation_config, "eos_token_id", None)
-        self._stops = self._ends | {*([own] if isinstance(own, int) else own or ())}
-        self._splits = can_share_prefixes(model)
-        self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and self._splits else None
+        self._splits = can_share_prefixes(model) and hasattr(model.config.get_text_config(), "num_hidden_layers")
+        self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and can_share_prefixes(model) else None
         self.reused_tokens = 0
         """Tokens of prompts that were not computed, since their states were known."""
         self.computed_tokens = 0
@@ -74,8 +78,11 @@ class TokenGenerator:
         if past is None and self._splits:
             past = build_cache((), self.model.config.get_text_config(decoder=True).num_hidden_layers)
         replies, active, left = [list[int]() for _ in prompts], list(range(len(prompts))), _read_limit(arguments)
+        splits = self._splits and not any(_read_setting(self.model, arguments, name) for name in _FROM_PROMPT)
+        end = _read_setting(self.model, arguments, "eos_token_id")
+        stops = self._ends | {*([end] if isinstance(end, int) else end or ())}
         while active:
-            size = min(left, SEGMENT) if self._splits and "stop_strings" not in arguments else left
+            size = min(left, SEGMENT) if splits else left
             known = {} if past is None else {"past_key_values": past}
             limited = _set_limit(arguments, size)
             generated = self.model.generate(input_ids=ids, attention_mask=mask, **known, **limited)
@@ -84,7 +91,7 @@ class TokenGenerator:
             for place, (number, row) in enumerate(zip(active, rows, strict=True)):
                 drawn = self._cut_after_end(row)
                 replies[number] += drawn
-                if left <= 0 or len(row) < size or drawn[-1] in self._stops:
+                if left <= 0 or len(row) < size or drawn[-1] in stops:
                     computed = replies[number] if len(drawn) < len(row) else replies[number][:-1]
                     over[place] = [*prompts[number], *computed]
             if self.prefixes is not None:
@@ -126,6 +133,12 @@ class TokenGenerator:
     def _cut_after_end(self, row: list[int]) -> list[int]:
         stop = next((index for index, token in enumerate(row) if token in self._ends), None)
         return row if stop is None else row[: stop + 1]
+
+
+def _read_setting(model: Any, arguments: JsonObject, name: str) -> Any:
+    """Return a setting of `generate`, where nothing names it that of the model."""
+    config = arguments.get("generation_config") or model.generation_config
+    return arguments.get(name, getattr(config, name, None))
 
 
 def _read_limit(arguments: JsonObject) -> int:

@@ -87,10 +87,15 @@ class _ServiceReader(ServiceContext):
     def _find_name_keys(self, groups: dict[str, list[ListedTool]]) -> None:
         """Note the records that are identified by a name or a path, which no other record of the service has."""
         for noun, tools in groups.items():
-            kind = self.kinds[noun]
+            kind, others = self.kinds[noun], [self.kinds[other] for other in groups if other != noun]
+            taken = {column.name for one in (kind, *others) for column in one.columns}
+            lasts = {other.rpartition("_")[2] for other in groups if other != noun}
+            taken |= {f"{last}_{name}" for last in lasts for name in ("name", "title")}
             names = tuple(map(str, self.lexicon.pools.get(kind.label.pool, ())))
             key = find_name_key(noun, kind, tools, names, self.rng(noun, "key"))
-            if key and key not in self.name_keys.values():
+            if key in taken:
+                key = f"{noun}_name"
+            if key and key not in {*taken, *self.name_keys.values()}:
                 self.name_keys[noun] = key
 
     def _add_permissions(

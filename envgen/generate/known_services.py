@@ -61,7 +61,8 @@ def name_key(noun: str) -> str:
     return f"{to_identifier(plain, 'item')}_id"
 
 
-_FILE = re.compile(r"\w/\w|\.[a-z]\w{1,3}$")
+_FILE = re.compile(r"^[^:]*\.[a-z]\w{1,3}$")
+_KEY_ENDS = ("ids", "id", "uuid", "guid", "key", "number", "token", "sha", "hash")
 _LEAST_NAMES = 8
 """Names of a kind of record, least, that can tell its records apart."""
 
@@ -80,12 +81,15 @@ def find_name_key(
         names: Known names of such records.
         rng: Draws what the tools leave open.
     """
-    labels = dict[str, str]()
+    labels, all_labels = dict[str, str](), set[str]()
     for tool in tools:
         if tool.means.action in ("get", "update", "delete", "move"):
-            labels |= {normalize_name(label): to_identifier(label) for label in tool.parameters}
+            all_labels |= {normalize_name(label) for label in tool.parameters}
+            texts = [label for label, schema in tool.parameters.items() if schema.get("type", "string") == "string"]
+            labels |= {normalize_name(label): to_identifier(label) for label in texts}
     whole, last = normalize_name(noun), normalize_name(noun.rpartition("_")[2])
-    if {"id", "ids", "uuid", f"{whole}id", f"{last}id", f"{whole}ids", f"{last}ids"} & labels.keys():
+    own = {label.removesuffix(end) for label in all_labels for end in _KEY_ENDS if label.endswith(end)}
+    if own & {"", whole, last}:
         return ""
     if len(names) < _LEAST_NAMES or any("@" in name or name.endswith((".", "?", "!")) for name in names):
         return ""

@@ -103,7 +103,7 @@ class RecordReader:
         owners = [(noun, must or self._known[noun].label.pool in needed) for noun, must in owners]
         parents = self._parent_columns(owners)
         label = self._label_column(parents, key if is_named else "")
-        columns = [label, *parents, *self._data_columns(label, kinds)]
+        columns = [label, *parents, *self._data_columns(label, {one.name for one in parents}, kinds)]
         if self._kind.status:
             columns.append(TableColumn(name="status", kind="choice", label="status", choices=self._kind.status))
         verbs = {tool.means.outcome[0] for tool in self._tools if tool.means.outcome}
@@ -152,6 +152,8 @@ class RecordReader:
         others = [kind.label.name for noun, kind in self._known.items() if noun != self._noun]
         if name in ("name", "title") and (parents or name in others):
             name = "full_name" if known.pool == "person" else f"{self._noun.rpartition('_')[2]}_{name}"
+        if name in {one.name for one in parents}:
+            name = f"{self._noun}_title"
         name = key or name
         size = PEOPLE if known.pool == "person" else MOST_NAMES
         column = self._service.lexicon.build(known, name, *self._place, size=size)
@@ -171,7 +173,7 @@ class RecordReader:
             for key, kind, noun, needed in keys
         ]
 
-    def _data_columns(self, label: TableColumn, owners: list[KnownRecord]) -> list[TableColumn]:
+    def _data_columns(self, label: TableColumn, taken: set[str], owners: list[KnownRecord]) -> list[TableColumn]:
         """Return the columns that the tools name and some more that such records have."""
         named, others = list[tuple[KnownColumn, str]](), list[tuple[KnownColumn, str]]()
         for known in self._kind.columns:
@@ -188,7 +190,7 @@ class RecordReader:
         self._rng.shuffle(optional)
         wished = max(0, self._rng.randint(2, 4) - len(named) - len(needed))
         chosen = {known.name: to_identifier(name) for known, name in [*named, *needed, *optional[:wished]]}
-        columns, used = list[TableColumn](), {label.name}
+        columns, used = list[TableColumn](), {label.name, *taken}
         for known in self._kind.columns:
             name = chosen.get(known.name, "")
             if not name or name in used or name == "status":

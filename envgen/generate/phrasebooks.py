@@ -211,7 +211,7 @@ def _add_value(column: TableColumn) -> str:
     """Return a phrase that adds a value to a request, or nothing where none sounds right."""
     label, slot = name_column(column), render_quoted(column)
     if column.references:
-        return f"for {slot}"
+        return f"for {render_slot(column)}"
     if column.kind == "flag":
         return ""
     if column.name in ("assignee", "owner", "lead", "organizer", "host", "manager", "author", "teacher"):

@@ -211,6 +211,17 @@ def test_rows_that_are_over_leave_the_batch_and_leave_their_states(weights, as_c
             torch.testing.assert_close(layer.values[0], values, rtol=1e-4, atol=1e-5)
 
 
+def test_settings_that_count_from_the_prompt_are_given_to_one_call(weights):
+    from trajsmith.models.token_generation import SEGMENT, TokenGenerator
+
+    end, counting = 300, Counting()
+    arguments = {"max_new_tokens": 3 * SEGMENT, "min_new_tokens": 2, "do_sample": False, "eos_token_id": end}
+    arguments |= {"use_cache": True, "return_dict_in_generate": True, "logits_processor": [counting]}
+    prompts = [[*range(20, 60), end - lead] for lead in (3, 40)]
+    replies = TokenGenerator(weights.eval(), [end], 0).generate(prompts, arguments)
+    assert [len(reply) for reply in replies] == [3, 40] and counting.sizes == []
+
+
 def test_what_was_used_longest_ago_goes_first_and_a_beginning_gives_way_to_the_whole():
     import torch
 

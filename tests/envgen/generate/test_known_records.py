@@ -267,3 +267,40 @@ def test_a_move_is_asked_for_by_its_own_verb(tmp_path):
     book = load_phrasebook(tmp_path / "phrases.yaml")
     assert book.tools["refresh_index"].ask == ("refresh {index_id}",)
     assert book.tools["close_issue"].ask == ("close {issue_id}", "mark {issue_id} as closed")
+
+
+def test_bodies_numbers_and_ids_of_any_name_are_no_names():
+    def get_noun(noun, *parameters):
+        properties = dict(parameters)
+        schema = {"type": "object", "properties": properties}
+        raw = [{"name": f"{verb}_{noun}", "description": "", "input_schema": schema} for verb in ("get", "delete")]
+        blueprint = read([*raw, tool(f"create_{noun}"), tool(f"list_{noun}s")], "acme/things-mcp")
+        return blueprint.entities[0].is_named
+
+    assert get_noun("project", ("project", {"type": "string"})), "otherwise the others say nothing"
+    assert not get_noun("project", ("project", {"type": "object"}))
+    assert not get_noun("domain", ("domain_uuid", {"type": "string"}), ("domain", {"type": "string"}))
+    assert not get_noun("file", ("file_key", {"type": "string"}))
+
+
+def test_branches_are_no_paths():
+    bare = [tool(f"{verb}_{noun}") for noun in ("branch", "webhook") for verb in ("create", "get", "delete", "list")]
+    entities = [one for number in range(12) for one in read(bare, f"acme/server-{number}").entities]
+    assert not any(entity.key == "path" for entity in entities)
+
+
+def test_the_key_of_one_table_is_no_plain_column_of_another(tmp_path):
+    raw = [
+        tool("get_channel", channel=""), tool("delete_channel", channel=""), tool("list_channels"),
+        tool("create_channel"), tool("create_chat_session"), tool("get_chat_session"), tool("delete_chat_session"),
+        tool("list_chat_sessions", channel_id=""), tool("get_shared_label", label_name=""), tool("create_shared_label"),
+        tool("delete_shared_label", label_name=""), tool("get_label"), tool("create_label"), tool("delete_label"),
+    ]  # fmt: skip
+    for server in ("acme/one-mcp", "acme/two-mcp", "acme/three-mcp"):
+        blueprint = read(raw, server)
+        keys = {entity.key: entity.table for entity in blueprint.entities}
+        for entity in blueprint.entities:
+            assert len({*entity.names}) == len(entity.names)
+            plain = {column.name for column in entity.columns if not column.references and column.name != entity.key}
+            assert not plain & keys.keys()
+        ast.parse(render_environment_code(blueprint))
