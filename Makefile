@@ -60,7 +60,7 @@ train-demo train-scratch arena-demo: export MALLOC_TRIM_THRESHOLD_ = 20000000000
 PRETRAINED := runs/pretrained-demo
 DEMO_RUNS := data held_out foreign
 DEMO_TASKS := seen held_out foreign
-DEMO_EVALS := $(foreach model,base sft dpo grpo,$(patsubst %,$(PRETRAINED)/eval-$(model)-%/results.json,$(DEMO_TASKS) bfcl))
+DEMO_EVALS := $(foreach model,sft grpo dpo base,$(patsubst %,$(PRETRAINED)/eval-$(model)-%/results.json,$(DEMO_TASKS) bfcl))
 train-demo: demo-model .integrations/.bfcl  ## Fine-tune a pretrained model, train it by DPO and by GRPO, and evaluate each; stopped, the same command goes on
 	$(MAKE) $(PRETRAINED)/sft/config.json
 	OMP_NUM_THREADS=1 $(MAKE) -j2 $(DEMO_EVALS)
@@ -76,7 +76,7 @@ $(patsubst %,$(PRETRAINED)/%/config.json,sft dpo grpo): $(PRETRAINED)/%/config.j
 	$(BIN)/trajsmith $* configs/pretrained_$*.yaml $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
 
 $(PRETRAINED)/pass-rates/results.json: | $(PRETRAINED)/sft/config.json
-	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(@D) --set split=train --set limit=6 --set temperature=1.0 \
+	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(@D) --set split=train --set limit=3 --set temperature=1.0 \
 		--set constrained=false --set settings.samples=4
 
 # eval-MODEL-TASKS; unseen tasks of the six environments are the test split of their run, other runs are played whole.
