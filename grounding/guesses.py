@@ -21,6 +21,8 @@ from trajsmith.phrasing import shift_within_calendar
 MOST, DEEPEST = 32, 3
 KEY = 0.35
 """Weight of the key of any row for an identifier, beside values of 1.5 that stand under its name."""
+OTHER_TEXT = 0.03
+"""Weight of plain samples and of texts of the state where the schema has examples: a file has no room as a remark."""
 Weighted = tuple[float, Any]
 _QUERY = frozenset({"query", "q", "keyword", "search", "term", "pattern", "filter", "contain", "criteria", "prefix"})
 SPAN_ENDS = frozenset({"end", "until", "to", "checkout", "out", "return", "due", "finish", "latest"})
@@ -67,6 +69,9 @@ def _scalars(
         offered += [(6.0, learnt.choices), (3.0, learnt.examples), (5.0, _in_limits(field, learnt, rng))]
     if isinstance(field.schema.get("enum"), list):
         offered.append((2.0, field.schema["enum"]))
+    examples = field.schema.get("examples")
+    examples = examples if isinstance(examples, list) else []
+    offered.append((2.0, examples))
     if "boolean" in field.types:
         offered.append((1.0, (True, False)))
     offered += [(2.5, described.choices), (1.5, described.examples)]
@@ -79,7 +84,7 @@ def _scalars(
         for value in dict.fromkeys(row.identity[1] for row in index.rows[: 2 * MOST] if row.identity is not None):
             yield KEY, fit_value(value, field, template)
     for value in _generate_values(field, index, now, described, template, rng):
-        yield 0.3, fit_value(value, field, template)
+        yield OTHER_TEXT if examples else 0.3, fit_value(value, field, template)
 
 
 def _sample_values(weighted: Iterator[Weighted], rng: random.Random) -> list[Weighted]:

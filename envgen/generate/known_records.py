@@ -14,6 +14,8 @@ from trajsmith.records import InputError, derive_seed
 
 _FILES = Path(__file__).with_name("lexicon")
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?P<way>[+-]?)( (?P<low>[\d.]+)-(?P<high>[\d.]+))?(?P<needed>!?)$")
+_DOUBLED = re.compile(r"\b(\w+)\W+\1\b")
+"""A word that stands twice in a row: "contract-signed-signed.pdf"."""
 _POOL_SPEC = re.compile(r"(?P<mark>[=~#])(?P<pool>\w+)(?P<needed>!?)$")
 POOL_SIZE = 12
 """Values of a column that an environment knows."""
@@ -117,7 +119,9 @@ class RecordLexicon:
         for _ in range(4 * size if pattern else 0):
             if len(known) >= size:
                 break
-            known.setdefault(self._vary(pattern, values, rng))
+            value = self._vary(pattern, values, rng)
+            if not _DOUBLED.search(value):
+                known.setdefault(value)
         return tuple(known)[:size]
 
     def find_base(self, pool: str, value: str) -> str:

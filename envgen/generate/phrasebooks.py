@@ -336,13 +336,23 @@ def _find_verb(operation: ToolBlueprint, entity: Entity) -> str:
     moves = {} if kind is None else kind.moves
     own = (word for word in words if _leads_to(word, str(operation.sets)))
     known = (word for word in words if moves.get(word) == operation.sets and word not in entity.noun.split("_"))
-    return next(own, next(known, ""))
+    first = (word for word in words[:1] if word in _RETURNS or str(operation.sets) in _list_outcomes(word))
+    return next(own, next(known, next(first, "")))
+
+
+_RETURNS = frozenset({"resume", "restore", "reinstate", "unpause", "restart", "reactivate"})
+"""Verbs that lead back to a state, whatever it is called; a thing that never was active is not restored."""
 
 
 def _leads_to(verb: str, state: str) -> bool:
+    return state in _list_outcomes(verb)[:1]
+
+
+def _list_outcomes(verb: str) -> tuple[str, ...]:
+    """Return the states that a verb may lead to, the one that it names first."""
     from trajsmith.environments.adapters.openapi.naming import find_outcomes
 
-    return verb.isalpha() and len(verb) > 2 and state in find_outcomes(verb)[:1]
+    return find_outcomes(verb) if verb.isalpha() and len(verb) > 2 else ()
 
 
 _STATES_OF_FLAGS = frozenset({

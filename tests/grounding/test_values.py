@@ -90,6 +90,14 @@ def test_wide_values_have_names_alike_and_patterns() -> None:
     assert len(source.propose_widely(code, random.Random(0), {})) > 1
 
 
+def test_wide_values_are_the_examples_rather_than_any_text_of_the_state() -> None:
+    remark = field("remark", type="string", examples=["Second version.", "Without the annex."])
+    weights = {value: weight for weight, value in ValueSource(STATE).propose_widely(remark, random.Random(0), {})}
+    others = [weight for value, weight in weights.items() if value not in remark.schema["examples"]]
+    assert others
+    assert sum(others) < 0.1 * (weights["Second version."] + weights["Without the annex."])
+
+
 @pytest.mark.parametrize(
     ("parameter", "value", "first"),
     [

@@ -490,3 +490,9 @@ def test_a_page_of_a_document_has_one_column_of_each_name():
         assert len({*entity.names}) == len(entity.names)
         assert not entity.column(entity.key).references
     render_environment_code(blueprint)
+
+
+def test_no_value_of_a_pool_has_a_word_twice_in_a_row():
+    drawn = {name for place in "abcdefgh" for name in load_lexicon().draw("file_name", place, size=60)}
+    assert len(drawn) > 60
+    assert not [name for name in drawn if re.search(r"\b(\w+)\W+\1\b", name)]

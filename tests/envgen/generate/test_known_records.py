@@ -267,6 +267,10 @@ def test_a_move_is_asked_for_by_its_own_verb(tmp_path):
     book = load_phrasebook(tmp_path / "phrases.yaml")
     assert book.tools["refresh_index"].ask == ("refresh {index_id}",)
     assert book.tools["close_issue"].ask == ("close {issue_id}", "mark {issue_id} as closed")
+    projects = [tool(f"{verb}_project") for verb in ("list", "create", "get", "pause", "restore")]
+    raw = [*projects, *(tool(f"{verb}_deployment") for verb in ("list", "get"))]
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/hosting-mcp")))
+    assert load_phrasebook(tmp_path / "phrases.yaml").tools["restore_project"].ask == ("restore {project_id}",)
 
 
 def test_bodies_numbers_and_ids_of_any_name_are_no_names():
