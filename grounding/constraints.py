@@ -13,7 +13,7 @@ from trajsmith.grounding.fields import SchemaField
 from trajsmith.grounding.paths import find_values, get_value, iterate_nodes, join_path
 from trajsmith.grounding.plan import ArgumentPlan, Option
 from trajsmith.grounding.references import ReferenceNotResolved, RowWords, pick_values, resolve_reference, take_part
-from trajsmith.grounding.row_condition import AtLeast, AtMost, DaysAround, DaysBefore, RowCondition
+from trajsmith.grounding.row_condition import AtLeast, AtMost, DaysBefore, DaysBetween, RowCondition
 from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import ScenarioStep, parse_datetime, shift_within_calendar
 from trajsmith.records import Constant, FromDefault, FromOutput, GoldCall, Selector
@@ -73,7 +73,8 @@ class StepConstraints:
         self.today = today
         where: dict[str, Container[Any]] = {**step.where}
         where |= {field: DaysBefore(today, days) for field, days in step.days_old.items()}
-        where |= {field: DaysAround(today, days) for field, days in step.days_near.items()}
+        where |= {field: DaysBetween(today, -days, days) for field, days in step.days_near.items()}
+        where |= {field: DaysBetween(today, 1, days) for field, days in step.days_coming.items()}
         where |= {field: AtMost(limit) for field, limit in step.up_to.items()}
         where |= {field: AtLeast(limit) for field, limit in step.at_least.items()}
         if not self.missing:

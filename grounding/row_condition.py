@@ -63,16 +63,16 @@ class DaysBefore:
         return day is not None and day <= self.latest
 
 
-class DaysAround:
-    """Container of the days that are so many days away at most."""
+class DaysBetween:
+    """Container of the days that lie `first` to `last` days after today; negative numbers are days before it."""
 
-    def __init__(self, today: date, days: int) -> None:
-        self.today, self.days = today, days
+    def __init__(self, today: date, first: int, last: int) -> None:
+        self.today, self.first, self.last = today, first, last
 
     def __contains__(self, value: object) -> bool:
         moment = parse_datetime(value)
         day = moment.date() if isinstance(moment, datetime) else moment
-        return day is not None and abs((day - self.today).days) <= self.days
+        return day is not None and self.first <= (day - self.today).days <= self.last
 
 
 class AtMost:

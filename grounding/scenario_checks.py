@@ -61,6 +61,7 @@ def _find_faults(scenario: Scenario, step: ScenarioStep, tools: dict[str, ToolSp
         *step.where_same,
         *step.days_old,
         *step.days_near,
+        *step.days_coming,
         *step.up_to,
         *step.at_least,
         *(_get_field(value) for value in step.where_same.values()),

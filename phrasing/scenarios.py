@@ -59,8 +59,11 @@ class ScenarioStep(FrozenModel):
     days_old: dict[str, int] = {}
     """Date field of that row to how many days it lies back at least: {"placed_at": 1} for what is not from today."""
     days_near: dict[str, int] = {}
-    """Date field of that row to how many days from the clock's day it lies at most: {"starts_at": 14} for what
-    somebody with a sore ankle has to cancel."""
+    """Date field of that row to how many days from the clock's day it lies at most: {"placed_at": 14} for an order
+    that somebody has just made."""
+    days_coming: dict[str, int] = {}
+    """Date field of that row to how many days after the clock's day it lies at most, and one at least:
+    {"starts_at": 14} for what somebody with a sore ankle has to cancel."""
     up_to: dict[str, float] = {}
     """Number field of that row to the most that it may be: {"total": 160} for what somebody gives away."""
     at_least: dict[str, float] = {}

@@ -77,14 +77,26 @@ async def test_what_is_given_away_costs_no_more_than_the_story_allows():
     assert max(totals) <= 160
 
 
+async def list_days_ahead(step, count):
+    """Return how far ahead the events lie that a step of the calendar is about."""
+    return [
+        date.fromisoformat(calls[step["tool"]].result["starts_at"][:10]) - date(now.year, now.month, now.day)
+        for calls, _, now in await ground_all("calendar", step, count=count)
+    ]
+
+
 async def test_who_is_hurt_cancels_what_is_near():
     cancel = {"tool": "cancel_event", "days_near": {"starts_at": 5}}
-    days = [
-        date.fromisoformat(calls["cancel_event"].result["starts_at"][:10]) - date(now.year, now.month, now.day)
-        for calls, _, now in await ground_all("calendar", cancel, count=10)
-    ]
+    days = await list_days_ahead(cancel, count=10)
     assert days
     assert max(days) <= timedelta(days=5)
+
+
+async def test_who_needs_a_room_asks_about_a_meeting_that_is_still_to_come():
+    look = {"tool": "get_event", "days_coming": {"starts_at": 20}}
+    days = await list_days_ahead(look, count=20)
+    assert days
+    assert timedelta(days=1) <= min(days) <= max(days) <= timedelta(days=20)
 
 
 async def test_money_is_saved_from_an_account_that_has_some():
