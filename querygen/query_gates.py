@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajsmith.grounding import is_identifier, iterate_leaves
-from trajsmith.phrasing import Wording, derive_request_phrase, is_value_mentioned
+from trajsmith.phrasing import Phrasebook, Wording, derive_request_phrase, is_value_mentioned
 from trajsmith.phrasing.fact_detection import AllowedContent, is_fact_stated
 from trajsmith.querygen.plan import TaskPlan
 from trajsmith.querygen.questions import asks_for
@@ -55,6 +55,27 @@ def find_leaked_value(text: str, calls: Sequence[GoldCall], known: Iterable[User
         if len(text_value) >= 4 and text_value in text and text_value not in sayable:
             says = f'it says "{text_value}", which this person cannot know yet'
             return DraftFault("query_leaks_an_internal_value", f"{path}={text_value}", says)
+    return None
+
+
+def find_wordless_values(calls: Sequence[GoldCall], phrasebook: Phrasebook) -> DraftFault | None:
+    """Find a call that takes several plain values out of one earlier result, such as street and town of an order.
+
+    The phrasebook has words for each value that a user says, and none for "the same address as that order".
+    """
+    for call in calls:
+        taken: dict[int, list[str]] = {}
+        for path, source, _ in iterate_leaves(call):
+            name = path.split(".")[-1]
+            plain = phrasebook.parameters.keys() & {name, f"{call.tool}.{name}"} and name not in phrasebook.entities
+            if not isinstance(source, FromOutput) or is_identifier(name) or not plain:
+                continue
+            if all(pick.how == "only" for pick in source.selectors):
+                taken.setdefault(source.call, []).append(name)
+        names = next((names for names in taken.values() if len(names) > 1), None)
+        if names is not None:
+            says = f"nobody can say that {call.tool} takes {', '.join(names)} from an earlier result"
+            return DraftFault("query_has_no_words_for_values", f"{call.tool}: {', '.join(names)}", says)
     return None
 
 

@@ -21,7 +21,12 @@ from trajsmith.querygen.persona import draw_greeting, draw_turn_opening, find_ou
 from trajsmith.querygen.plan import TaskPlan, TurnPlan, find_unrequested_reads
 from trajsmith.querygen.programs.write import write_program_parts
 from trajsmith.querygen.programs.written_execution import ProgramLimits
-from trajsmith.querygen.query_gates import build_tool_patterns, find_leaked_value, find_tool_mention
+from trajsmith.querygen.query_gates import (
+    build_tool_patterns,
+    find_leaked_value,
+    find_tool_mention,
+    find_wordless_values,
+)
 from trajsmith.querygen.questions import find_asking_sentence
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info, drop_outdated_facts, fill_facts
@@ -303,9 +308,12 @@ class TaskWriter:
         """The plan's own words.
 
         Raises:
-            RecordDropped: They name a tool or a value that only a tool could have told.
+            RecordDropped: They name a tool or a value that only a tool could have told, or lack words for values.
         """
         queries = []
+        wordless = find_wordless_values(plan.grounded.calls, self.wording.phrasebook) if plan.story is None else None
+        if wordless:
+            raise RecordDropped(wordless.reason, wordless.detail)
         rng = random.Random(derive_seed(plan.grounded.seed, "typing"))
         slipped: set[str] = set()
         for turn in plan.turns:

@@ -18,6 +18,7 @@ from trajsmith.phrasing.voices import load_voices
 from trajsmith.querygen.entity_references import _leave_out_name
 from trajsmith.querygen.goal_wordings import GoalWordings
 from trajsmith.querygen.persona import render_query
+from trajsmith.querygen.query_gates import find_wordless_values
 from trajsmith.querygen.questions import pick_question_text
 from trajsmith.querygen.reference_drafts import ReadDrafts
 from trajsmith.querygen.request import RequestWriter, _join_sentences, _list_naming_keys, _part_reason
@@ -405,3 +406,20 @@ def test_nothing_is_added_to_a_wish_that_has_a_clause(phrase: str, closed: bool)
 def test_minutes_are_said_in_hours() -> None:
     assert get_language().grammar.format_minutes(90) == "an hour and a half"
     assert get_language().grammar.format_minutes(45) == "45 minutes"
+
+
+def test_nobody_says_several_values_of_one_earlier_result():
+    book = Phrasebook(parameters={name: ParameterPhrases(label=name) for name in ("street", "city")})
+
+    def send(*names: str, how: str = "only") -> GoldCall:
+        picks = (Selector(rows="$.orders", how=how, field="city"),)
+        taken = {name: FromOutput(call=0, path=f"$.address.{name}", selectors=picks) for name in names}
+        return GoldCall(tool="send", arguments=dict.fromkeys(names, "x"), provenance=taken, effect="write")
+
+    fault = find_wordless_values([send("street", "city")], book)
+    assert fault is not None
+    assert fault.detail == "send: street, city"
+    assert find_wordless_values([send("city"), send("street")], book) is None
+    assert find_wordless_values([send("city", "order_id")], book) is None, "an order is called by what tells it"
+    assert find_wordless_values([send("street", "city", how="equals")], book) is None, "the user says which row"
+    assert find_wordless_values([send("latitude", "longitude")], book) is None, "no request has words for these"
