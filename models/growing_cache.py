@@ -15,22 +15,36 @@ ROOM = 16
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
-    """Layer whose states are the beginning of a larger tensor."""
+    """Layer whose states are the beginning of a larger tensor.
+
+    With `shows_room`, one more token attends to the whole tensor, whose rest the mask of plain attention hides:
+    products of a part of a tensor copy it first.
+    """
 
     keys: Any
     values: Any
+    shows_room = False
 
     def __init__(self) -> None:
         super().__init__()
         self._rooms: list[Any] = [None, None]
 
     def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Append states of shape (rows, heads, tokens, size) and return all."""
+        """Append states of shape (rows, heads, tokens, size) and return all, for one token with the room."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        with_room = self._returns_room(key_states.shape[-2])
         self.keys = self._append(0, self.keys, key_states)
         self.values = self._append(1, self.values, value_states)
-        return self.keys, self.values
+        return tuple(self._rooms) if with_room else (self.keys, self.values)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Return how many places the states have that `update` will return, and where they begin."""
+        length = self.get_seq_length()
+        end = length + query_length
+        if not self._returns_room(query_length):
+            return end, 0
+        return self._rooms[0].shape[-2] if self._has_room(0, self.keys, end) else end + ROOM, 0
 
     def select(self, rows: Any, columns: Any) -> None:
         """Leave only some rows and tokens; the others are given free."""
@@ -39,15 +53,23 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self.values = self.values.index_select(0, rows).index_select(2, columns)
 
     def _append(self, number: int, known: Any, new: Any) -> Any:
-        length, room = known.shape[-2] if known.numel() else 0, self._rooms[number]
+        length = known.shape[-2] if known.numel() else 0
         end = length + new.shape[-2]
-        if room is None or not length or known.data_ptr() != room.data_ptr() or end > room.shape[-2]:
+        if not self._has_room(number, known, end):
             room = new.new_empty((*new.shape[:2], end + ROOM, new.shape[-1]))
+            room[:, :, end:] = 0  # hidden by masks, which only finite values are
             if length:
                 room[:, :, :length] = known
             self._rooms[number] = room
-        room[:, :, length:end] = new
-        return room[:, :, :end]
+        self._rooms[number][:, :, length:end] = new
+        return self._rooms[number][:, :, :end]
+
+    def _has_room(self, number: int, known: Any, end: int) -> bool:
+        room = self._rooms[number]
+        return bool(room is not None and known.data_ptr() == room.data_ptr() and end <= room.shape[-2])
+
+    def _returns_room(self, query_length: int) -> bool:
+        return self.shows_room and query_length == 1 and self.get_seq_length() > 0
 
 
 def build_cache(layers: Sequence[tuple[Any, Any]], count: int = 0) -> Any:

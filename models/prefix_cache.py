@@ -34,8 +34,6 @@ class PreparedBatch:
     attention_mask: Any
     past_key_values: Any
     """None if nothing is shared."""
-    reused: int
-    """Tokens that need not be computed."""
 
 
 class PrefixCache:
@@ -46,7 +44,7 @@ class PrefixCache:
         self._sequences: list[CachedSequence] = []
         """In the order of their last use."""
 
-    def find_longest_prefix(self, ids: Sequence[int]) -> tuple[CachedSequence | None, int]:
+    def find_longest_prefix(self, ids: Sequence[int]) -> "Match":
         """Return the sequence that shares most with the beginning of a prompt, and how many tokens.
 
         The last token of a prompt is never shared: the model must compute something to go on.
@@ -104,18 +102,21 @@ def find_common_stems(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
     return [*stems, stem] if members > 1 else stems
 
 
-def prepare_batch(cache: PrefixCache, prompts: Sequence[Sequence[int]], pad: int, device: Any) -> PreparedBatch:
+Match = tuple[CachedSequence | None, int]
+"""Sequence that a prompt begins like, and how many tokens of it."""
+
+
+def prepare_batch(matches: Sequence[Match], prompts: Sequence[Sequence[int]], pad: int, device: Any) -> PreparedBatch:
     """Lay out prompts with what is cached of them.
 
     Args:
-        cache: What is known.
+        matches: What is cached of each prompt.
         prompts: Token ids.
         pad: Token that pads.
         device: Where the tensors lie.
     """
     import torch
 
-    matches = [cache.find_longest_prefix(prompt) for prompt in prompts]
     wide = max(length for _, length in matches)
     rest = max(len(prompt) - length for prompt, (_, length) in zip(prompts, matches, strict=True))
     ids = torch.full((len(prompts), wide + rest), pad, dtype=torch.long)
@@ -125,11 +126,10 @@ def prepare_batch(cache: PrefixCache, prompts: Sequence[Sequence[int]], pad: int
         ids[row, wide + rest - (len(prompt) - length) :] = torch.tensor(prompt[length:], dtype=torch.long)
         mask[row, :length] = 1
         mask[row, wide + rest - (len(prompt) - length) :] = 1
-    reused = sum(length for _, length in matches)
-    return PreparedBatch(ids.to(device), mask.to(device), _stack(matches, wide), reused)
+    return PreparedBatch(ids.to(device), mask.to(device), _stack(matches, wide))
 
 
-def _stack(matches: Sequence[tuple[CachedSequence | None, int]], wide: int) -> Any:
+def _stack(matches: Sequence[Match], wide: int) -> Any:
     """Return a cache of Transformers with the shared states of every row at the left, zeros behind them."""
     from trajsmith.models.growing_cache import build_cache
 

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 from copy import copy
+from inspect import signature
 from typing import Any
 
 from trajsmith.models.prefix_cache import (
+    MIN_SHARED,
+    CachedSequence,
+    Match,
     PrefixCache,
     PreparedBatch,
     can_share_prefixes,
@@ -43,7 +47,10 @@ class TokenGenerator:
         self.pad_token = pad_token
         self._ends = frozenset((*self.end_tokens, pad_token))
         self._splits = can_share_prefixes(model) and hasattr(model.config.get_text_config(), "num_hidden_layers")
-        self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and can_share_prefixes(model) else None
+        self.prefixes = PrefixCache(prefix_bytes) if prefix_bytes and self._splits else None
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model  # of adapters
+        # Older versions of Transformers have the second name only, and newer ones warn of it.
+        self._cache = "cache" if "cache" in signature(base.forward).parameters else "past_key_values"
         self.reused_tokens = 0
         """Tokens of prompts that were not computed, since their states were known."""
         self.computed_tokens = 0
@@ -61,32 +68,70 @@ class TokenGenerator:
         """
         import torch
 
-        with torch.no_grad():
-            if self.prefixes is not None:
-                self._compute_stems(self.prefixes, prompts)
-            batch = prepare_batch(self.prefixes or PrefixCache(0), prompts, self.pad_token, self.model.device)
-            replies = self._write(batch, prompts, arguments)
-        self.reused_tokens += batch.reused
-        self.computed_tokens += sum(map(len, prompts)) - batch.reused
-        return replies
+        from trajsmith.models.plain_attention import use_plain_attention
 
-    def _write(self, batch: PreparedBatch, prompts: Sequence[list[int]], arguments: JsonObject) -> list[list[int]]:
+        with torch.no_grad(), use_plain_attention(self.model) as plain:
+            matches = self._find_prefixes(prompts)
+            batch = prepare_batch(matches, prompts, self.pad_token, self.model.device)
+            return self._write(batch, prompts, arguments, plain)
+
+    def _find_prefixes(self, prompts: Sequence[list[int]]) -> list[Match]:
+        """Return what is known of each prompt; on a processor the rest is computed now, prompt by prompt.
+
+        A processor gains nothing from prompts side by side, and computes the padding of the shorter ones.
+        """
+        matches = list[Match]()
+        if self.prefixes is None:
+            self.computed_tokens += sum(map(len, prompts))
+            return [(None, 0)] * len(prompts)
+        apart = self.model.device.type == "cpu"
+        if not apart:
+            self._compute_stems(self.prefixes, prompts)
+        for prompt in prompts:
+            known, length = self.prefixes.find_longest_prefix(prompt)
+            self.reused_tokens += length
+            self.computed_tokens += len(prompt) - length
+            if apart and len(prompt) - 1 - length >= MIN_SHARED:
+                known, length = self._compute(prompt[:-1], known, length), len(prompt) - 1
+                self.prefixes.add(known)
+            matches.append((known, length))
+        return matches
+
+    def _compute(self, tokens: Sequence[int], known: CachedSequence | None, length: int) -> CachedSequence:
+        """Compute the states of tokens, of which some are known."""
+        import torch
+
+        from trajsmith.models.growing_cache import build_cache
+
+        states = [] if known is None else known.layers
+        layers = [(keys[None, :, :length], values[None, :, :length]) for keys, values in states]
+        past = build_cache(layers, self.model.config.get_text_config(decoder=True).num_hidden_layers)
+        ids = torch.tensor([tokens[length:]], device=self.model.device)
+        self.model(input_ids=ids, **{self._cache: past}, use_cache=True, logits_to_keep=1)
+        return CachedSequence(tuple(tokens), [(layer.keys[0], layer.values[0]) for layer in past.layers])
+
+    def _write(
+        self, batch: PreparedBatch, prompts: Sequence[list[int]], arguments: JsonObject, plain: bool
+    ) -> list[list[int]]:
         """Write on until every row has ended or is as long as it may be."""
         from trajsmith.models.growing_cache import build_cache
 
         ids, mask, past = batch.input_ids, batch.attention_mask, batch.past_key_values
         if past is None and self._splits:
             past = build_cache((), self.model.config.get_text_config(decoder=True).num_hidden_layers)
+        for layer in past.layers if self._splits else ():
+            layer.shows_room = plain
         replies, active, left = [list[int]() for _ in prompts], list(range(len(prompts))), _read_limit(arguments)
         splits = self._splits and not any(_read_setting(self.model, arguments, name) for name in _FROM_PROMPT)
         end = _read_setting(self.model, arguments, "eos_token_id")
         stops = self._ends | {*([end] if isinstance(end, int) else end or ())}
         while active:
             size = min(left, SEGMENT) if splits else left
-            known = {} if past is None else {"past_key_values": past}
+            known = {} if past is None else {self._cache: past}
             limited = _set_limit(arguments, size)
             generated = self.model.generate(input_ids=ids, attention_mask=mask, **known, **limited)
-            rows, past, left = generated.sequences[:, ids.shape[1] :].tolist(), generated.past_key_values, left - size
+            past, left = getattr(generated, self._cache), left - size
+            rows = generated.sequences[:, ids.shape[1] :].tolist()
             over = dict[int, list[int]]()
             for place, (number, row) in enumerate(zip(active, rows, strict=True)):
                 drawn = self._cut_after_end(row)
@@ -120,14 +165,9 @@ class TokenGenerator:
 
     def _compute_stems(self, prefixes: PrefixCache, prompts: Sequence[list[int]]) -> None:
         """Compute once what several new prompts begin with."""
-        import torch
-
         unknown = [prompt for prompt in prompts if prefixes.find_longest_prefix(prompt)[0] is None]
         for stem in find_common_stems(unknown):
-            ids = torch.tensor([stem], device=self.model.device)
-            computed = self.model(input_ids=ids, use_cache=True, logits_to_keep=1)
-            (sequence,) = extract_sequences(computed.past_key_values, torch.ones_like(ids), {0: stem})
-            prefixes.add(sequence)
+            prefixes.add(self._compute(stem, None, 0))
             self.computed_tokens += len(stem)
 
     def _cut_after_end(self, row: list[int]) -> list[int]:
