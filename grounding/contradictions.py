@@ -8,11 +8,23 @@ from typing import Any, Literal
 from trajsmith.grounding.argument_paths import get_leaf_name
 from trajsmith.grounding.names import is_identifier
 from trajsmith.grounding.user_facts import iterate_leaves
-from trajsmith.phrasing import parse_datetime
+from trajsmith.phrasing import parse_datetime, split_identifier
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonObject, JsonValue
 
 Contradiction = Literal["undone", "repeated_goal", "clash", "no_change"]
 Place = tuple[str, ...]
+_OPPOSITES = frozenset(
+    frozenset(pair.split("/"))
+    for pair in (
+        "publish/unpublish", "activate/deactivate", "enable/disable", "activate/disable", "enable/deactivate",
+        "archive/unarchive", "archive/restore", "archive/activate", "open/close", "reopen/close", "lock/unlock",
+        "pin/unpin", "mute/unmute", "star/unstar", "start/stop", "pause/resume", "hide/show", "approve/reject",
+        "accept/decline", "subscribe/unsubscribe", "suspend/activate", "suspend/reactivate", "block/unblock",
+    )
+)  # fmt: skip
+"""Words of tools of which nobody asks for both, whatever the state was before."""
+_ENDS = frozenset({"archive", "close", "complete", "finish", "cancel", "retire", "deactivate", "suspend", "terminate"})
+"""Words of tools after which nobody adds something to the thing."""
 
 
 class _Absent:
@@ -84,7 +96,7 @@ def find_contradiction(
     What a write changed is undone where a later one brings the value back, unless that one makes something of it, as a
     checkout does of a basket. What the dialogue itself made is undone where a later call takes it away or, outside of
     scenarios, changes its status and nothing else. Outside of scenarios, nobody takes away what they have just changed:
-    a booking is not extended and cancelled.
+    a booking is not extended and cancelled, no page published and unpublished, and nothing added to a closed account.
 
     Args:
         write: The write.
@@ -98,9 +110,12 @@ def find_contradiction(
             return "undone"
         if (destructive or not in_scenario) and _settles(write, before):
             return "undone"
-        if destructive and not in_scenario and _same_entity(write.call, before.call):
+        same = not in_scenario and _same_entity(write.call, before.call)
+        if same and (destructive or _are_opposite(write.call.tool, before.call.tool)):
             return "undone"
-        if not in_scenario and before.call.tool == write.call.tool and _same_entity(write.call, before.call):
+        if not in_scenario and _adds_to_ended(write, before):
+            return "undone"
+        if same and before.call.tool == write.call.tool:
             return "repeated_goal"
         if not in_scenario and _clashes(write, before, today):
             return "clash"
@@ -166,6 +181,20 @@ def _list_choices(call: GoldCall) -> set[str]:
 
 def _same_entity(one: GoldCall, other: GoldCall) -> bool:
     return bool(_list_choices(one)) and _list_identifiers(one) == _list_identifiers(other)
+
+
+def _are_opposite(one: str, other: str) -> bool:
+    words, others = set(split_identifier(one)), set(split_identifier(other))
+    return any(pair & words and pair & others and not pair & words & others for pair in _OPPOSITES)
+
+
+def _adds_to_ended(write: ExecutedWrite, before: ExecutedWrite) -> bool:
+    """Return whether a call makes something of a thing that an earlier one closed."""
+    if not write.changes.created or before.changes.created or _ENDS.isdisjoint(split_identifier(before.call.tool)):
+        return False
+    return not {*map(str, _list_identifiers(before.call).values())}.isdisjoint(
+        map(str, _list_identifiers(write.call).values())
+    )
 
 
 def _clashes(write: ExecutedWrite, before: ExecutedWrite, today: date) -> bool:

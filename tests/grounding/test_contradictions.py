@@ -59,6 +59,26 @@ WITHDRAWN = {"stays": {"S1": {"city": "Oslo", "status": "withdrawn"}}, "trips": 
             write("rate", {"a": {"K1": {"n": 2}}}, {"a": {"K1": {"n": 3}}}, card_id="K1"), False, "repeated_goal",
             id="the_same_goal_twice",
         ),
+        pytest.param(
+            write("hide_page", {"a": {"K1": {"s": "draft"}}}, {"a": {"K1": {"s": "off"}}}, page_id="K1"),
+            write("show_page", {"a": {"K1": {"s": "off"}}}, {"a": {"K1": {"s": "on"}}}, page_id="K1"), False, "undone",
+            id="opposites_from_a_third_state",
+        ),
+        pytest.param(
+            write("start_task", {"a": {"K1": {"s": "new"}}}, {"a": {"K1": {"s": "on"}}}, task_id="K1"),
+            write("finish_task", {"a": {"K1": {"s": "on"}}}, {"a": {"K1": {"s": "over"}}}, task_id="K1"), False, None,
+            id="one_step_after_the_other",
+        ),
+        pytest.param(
+            write("archive_file", {"f": {"K1": {"s": 1}}, "n": {}}, {"f": {"K1": {"s": 2}}, "n": {}}, file_id="K1"),
+            write("add_note", {"f": {}, "n": {}}, {"f": {}, "n": {"N1": {"t": "x"}}}, file_id="K1"), False, "undone",
+            id="something_for_what_is_over",
+        ),
+        pytest.param(
+            write("archive_file", {"f": {"K1": {"s": 1}}, "n": {}}, {"f": {"K1": {"s": 2}}, "n": {}}, file_id="K1"),
+            write("add_note", {"f": {}, "n": {}}, {"f": {}, "n": {"N1": {"t": "x"}}}, file_id="K2"), False, None,
+            id="something_for_another",
+        ),
     ],
 )  # fmt: skip
 def test_a_contradiction_is_found(
