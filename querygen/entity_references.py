@@ -185,7 +185,7 @@ class ReferenceTracker:
         else:
             owned = any(True for _ in self._iterate_owners(name, value, source))
             named = None if owned else self._named_by_lookup(name, source, held)
-            named = named or self._in_another(entity, source, held)
+            named = named or self._in_another(name, value, source, held)
             yield named or (self._only(name, entity, value, source), [])
         stated = [key for key in keys if key not in held]
         talked_about = (name, str(value)) in self.things
@@ -280,8 +280,9 @@ class ReferenceTracker:
                 return self.describe(name, known), [known.key]
         return None
 
-    def _in_another(self, entity: EntityPhrases, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
+    def _in_another(self, kind: str, value: Any, source: FromOutput, held: set[str]) -> tuple[str, list[str]] | None:
         """The only thing of its kind in another that nobody has spoken of: "the product in the order from 3 March"."""
+        entity = self.wording.entity(kind)
         producer = self.calls[source.call]
         if producer.effect == "write" or source.call < self.turn_start:
             return None
@@ -292,9 +293,18 @@ class ReferenceTracker:
             if len(picks) == 1 and isinstance(origin, FromOutput) and new and self._apart(entity, owner):
                 key = build_selector_key(origin.call, picks[0])
                 if key not in held and not self._changed_since(origin.call, name, producer.arguments[name]):
-                    inner = self.describe(name, self.known[key])
-                    return get_language().grammar.inside(entity, inner), [key]
+                    return self._put_inside(kind, value, source, self.describe(name, self.known[key])), [key]
         return None
+
+    def _put_inside(self, name: str, value: Any, source: FromOutput, owner: str) -> str:
+        """Return a phrase for a thing in another one; of the row of a third it is "the project of the server in the
+        template "Offer""."""
+        entity, grammar = self.wording.entity(name), get_language().grammar
+        for kind, _ in self._iterate_owners(name, value, source):
+            words = {"phrase": grammar.the(entity), "owner": grammar.inside(self.wording.entity(kind), owner)}
+            if phrase := pick_text(entity.within[kind], words, self.rng):
+                return phrase
+        return grammar.inside(entity, owner)
 
     @staticmethod
     def _apart(entity: EntityPhrases, owner: str) -> bool:
@@ -335,7 +345,9 @@ class ReferenceTracker:
                 words = {"phrase": grammar.the(entity), "owner": grammar.that(owner)}
                 return pick_text(templates, words, self.rng) or grammar.inside(entity, grammar.that(owner))
         if source.call < self.turn_start and entity.own:
-            is_new = not get_language().grammar.is_own(entity.own) and (name, str(value)) not in self.things
+            referent = self.model.entities.get(get_entity_kind(name, source), {}).get(str(value))
+            far = referent is None or self.model.turn - referent.active_turn > RECENT + 1
+            is_new = not get_language().grammar.is_own(entity.own) and (far or (name, str(value)) not in self.things)
             return (self._describe_by_owner(name, value, source) if is_new else None) or self.rng.choice(entity.own)
         unmentioned = [phrase for phrase in entity.own if get_language().grammar.is_unmentioned(phrase)]
         return self.rng.choice(unmentioned or [get_language().grammar.the(entity)])

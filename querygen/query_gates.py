@@ -58,10 +58,15 @@ def find_leaked_value(text: str, calls: Sequence[GoldCall], known: Iterable[User
     return None
 
 
+_QUOTED = re.compile(r"[\"“„«]\{(\w+)\}")
+"""A value in quotes within a request: `add a chat called "{subject}"`."""
+
+
 def find_wordless_values(calls: Sequence[GoldCall], phrasebook: Phrasebook) -> DraftFault | None:
     """Find a call that takes several plain values out of one earlier result, such as street and town of an order.
 
-    The phrasebook has words for each value that a user says, and none for "the same address as that order".
+    The phrasebook has words for each value that a user says, and none for "the same address as that order". One value
+    is enough where requests quote it: nobody calls a new thing "my subject".
     """
     for call in calls:
         taken: dict[int, list[str]] = {}
@@ -72,7 +77,9 @@ def find_wordless_values(calls: Sequence[GoldCall], phrasebook: Phrasebook) -> D
                 continue
             if all(pick.how == "only" for pick in source.selectors):
                 taken.setdefault(source.call, []).append(name)
-        names = next((names for names in taken.values() if len(names) > 1), None)
+        asks = getattr(phrasebook.tools.get(call.tool), "ask", ())
+        quoted = {name for wishes in asks for name in _QUOTED.findall(str(wishes))}
+        names = next((names for names in taken.values() if len(names) > 1 or quoted & {*names}), None)
         if names is not None:
             says = f"nobody can say that {call.tool} takes {', '.join(names)} from an earlier result"
             return DraftFault("query_has_no_words_for_values", f"{call.tool}: {', '.join(names)}", says)

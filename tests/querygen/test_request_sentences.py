@@ -423,3 +423,7 @@ def test_nobody_says_several_values_of_one_earlier_result():
     assert find_wordless_values([send("city", "order_id")], book) is None, "an order is called by what tells it"
     assert find_wordless_values([send("street", "city", how="equals")], book) is None, "the user says which row"
     assert find_wordless_values([send("latitude", "longitude")], book) is None, "no request has words for these"
+    quoting = book.model_copy(update={"tools": {"send": ToolPhrases(ask=('send a card called "{city}"',))}})
+    fault = find_wordless_values([send("city")], quoting)
+    assert fault is not None, "nobody calls a card 'my city'"
+    assert fault.detail == "send: city"
