@@ -1,10 +1,11 @@
 """How columns and records are called in the templates of a phrasebook."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from trajsmith.envgen.generate.blueprint import Entity, TableColumn
 from trajsmith.envgen.generate.identifiers import to_words
-from trajsmith.phrasing import pluralize
+from trajsmith.phrasing import is_noun, pluralize
 
 LABELS = ("name", "title", "label", "subject", "username", "full_name", "code", "key_name")
 _PLAIN = {"date": "|date", "moment": "|datetime", "texts": "|words", "choice": "|human"}
@@ -153,3 +154,41 @@ def looks_like_person(column: TableColumn) -> bool:
     from trajsmith.envgen.generate.known_records import is_person
 
     return bool(column.pool) and is_person(str(column.pool[0]))
+
+
+def join_values(columns: Sequence[TableColumn]) -> str:
+    """Return the end of a request with values: ", due on 3 May, with the size 220 GB and the region eu-west-1"."""
+    phrases = [add_value(column) for column in columns]
+    named = [phrase.removeprefix("with ") for phrase in phrases if phrase.startswith("with ")]
+    others = [phrase for phrase in phrases if not phrase.startswith("with ")]
+    listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else "".join(named)
+    return "".join(f", {phrase}" for phrase in [*others, *([f"with {listed}"] if named else [])])
+
+
+def add_value(column: TableColumn) -> str:
+    """Return a phrase that adds a value to a request, or nothing where none sounds right."""
+    label, slot = name_column(column), render_quoted(column)
+    if column.references:
+        return f"for {render_slot(column)}"
+    if column.kind == "flag":
+        return ""
+    if column.name in ("assignee", "owner", "lead", "organizer", "host", "manager", "author", "teacher"):
+        return f"with {slot} as the {label}"
+    if column.name in ("due_date", "deadline", "due"):
+        return f"due on {slot}"
+    if column.kind in ("date", "moment") and label.endswith((" on", " at")):
+        verb = _GOING_ON.get(label.rpartition(" ")[0])
+        return f"{verb} on {slot}" if verb else ""
+    if is_count(column):
+        return f"with {slot} {to_words(column.name)}"
+    if column.kind in ("choice", "text", "number", "whole", "date", "moment") and is_noun(label):
+        return f"with the {label} {slot}"
+    return f"with the tags {slot}" if column.kind == "texts" and column.name == "tags" else ""
+
+
+_GOING_ON = {
+    "starts": "starting", "ends": "ending", "expires": "expiring", "renews": "renewing", "closes": "closing",
+    "opens": "opening", "departs": "departing", "arrives": "arriving", "takes place": "taking place",
+    **{verb: verb for verb in ("decided", "published", "bought", "born", "hired", "issued", "signed", "paid")},
+}  # fmt: skip
+"""Verbs of moments as they continue a request: "starts on 3 May" is ", starting on 3 May" there."""

@@ -1,6 +1,5 @@
 """How users speak of an environment's records, as far as names tell."""
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -13,10 +12,11 @@ from trajsmith.envgen.generate.phrase_questions import build_get_questions, buil
 from trajsmith.envgen.generate.phrase_slots import (
     LABELS,
     MONEY,
+    add_value,
     find_label_column,
     is_called,
-    is_count,
     is_free_text,
+    join_values,
     list_state_words,
     looks_like_person,
     name_column,
@@ -171,17 +171,19 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     firsts = [column for column in owners if column.required]
     head = lead + "".join(f" {'to' if not place else 'and'} {render_slot(c)}" for place, c in enumerate(firsts))
     rest = [c for c in fields if c not in (named, *firsts)]
-    endings = [column for column in rest if _add_value(column)]
-    ask = [f"{verb} {head}" for verb in ("add", "create")][: 1 if firsts else 2]
+    endings = [column for column in rest if add_value(column)]
+    sends = "send" in operation.name.lower().split("_") and not entity.is_named
+    verbs = ("send",) if sends else ("add", "create")
+    ask = [f"{verb} {head}" for verb in verbs][: 1 if firsts else 2]
     for size in (1, 2, 3):
         for some in list(combinations(endings, size))[:6]:
-            tail = _join_values(some)
-            ask += [f"add {head}{tail}"]
-            if size == 1 and not firsts:
+            tail = join_values(some)
+            ask += [f"{verbs[0]} {head}{tail}"]
+            if size == 1 and not firsts and not sends:
                 ask += [f"create {head}{tail}"]
     say = (
         [f"We need {lead}{''.join(f' for {render_slot(c)}' for c in firsts)}."]
-        if not (named and (looks_like_person(named) or is_free_text(named))) and "send" not in operation.name
+        if not (named and (looks_like_person(named) or is_free_text(named))) and "send" not in operation.name.lower()
         else []
     )
     out_name = render_quoted(named, "out") if named else f"the {noun}"
@@ -192,48 +194,15 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     ]
     if entity.is_named:
         done = [f"I've added {out_name}.", f"Done, {out_name} is there now."]
-    narrate = [f"add the {noun}", f"create that {noun}", f"enter the {noun}"]
-    confirm = [f"add {head}"]
+    if sends:
+        done = [
+            f"I've sent {out_name} ({{out.{entity.key}}}).",
+            f"Done, {out_name} has been sent ({{out.{entity.key}}}).",
+        ]
+    narrate = [f"send the {noun}"] if sends else [f"add the {noun}", f"create that {noun}", f"enter the {noun}"]
+    confirm = [f"{verbs[0]} {head}"]
     words = {"ask": list(dict.fromkeys(ask)), "narrate": narrate, "confirm": confirm, "done": done}
     return words | ({"say": say} if say else {})
-
-
-def _join_values(columns: Sequence[TableColumn]) -> str:
-    """Return the end of a request with values: ", due on 3 May, with the size 220 GB and the region eu-west-1"."""
-    phrases = [_add_value(column) for column in columns]
-    named = [phrase.removeprefix("with ") for phrase in phrases if phrase.startswith("with ")]
-    others = [phrase for phrase in phrases if not phrase.startswith("with ")]
-    listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else "".join(named)
-    return "".join(f", {phrase}" for phrase in [*others, *([f"with {listed}"] if named else [])])
-
-
-def _add_value(column: TableColumn) -> str:
-    """Return a phrase that adds a value to a request, or nothing where none sounds right."""
-    label, slot = name_column(column), render_quoted(column)
-    if column.references:
-        return f"for {render_slot(column)}"
-    if column.kind == "flag":
-        return ""
-    if column.name in ("assignee", "owner", "lead", "organizer", "host", "manager", "author", "teacher"):
-        return f"with {slot} as the {label}"
-    if column.name in ("due_date", "deadline", "due"):
-        return f"due on {slot}"
-    if column.kind in ("date", "moment") and label.endswith((" on", " at")):
-        verb = _GOING_ON.get(label.rpartition(" ")[0])
-        return f"{verb} on {slot}" if verb else ""
-    if is_count(column):
-        return f"with {slot} {to_words(column.name)}"
-    if column.kind in ("choice", "text", "number", "whole", "date", "moment") and is_noun(label):
-        return f"with the {label} {slot}"
-    return f"with the tags {slot}" if column.kind == "texts" and column.name == "tags" else ""
-
-
-_GOING_ON = {
-    "starts": "starting", "ends": "ending", "expires": "expiring", "renews": "renewing", "closes": "closing",
-    "opens": "opening", "departs": "departing", "arrives": "arriving", "takes place": "taking place",
-    **{verb: verb for verb in ("decided", "published", "bought", "born", "hired", "issued", "signed", "paid")},
-}  # fmt: skip
-"""Verbs of moments as they continue a request: "starts on 3 May" is ", starting on 3 May" there."""
 
 
 def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
@@ -254,21 +223,28 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         ask += [f"change {slot}: set {owned} {one} and {other} {two}"] if together else []
         ask += [] if together else [f"set {owned} of {slot} {one} and {other} {two}"]
     ask += [f"update {slot}"]
+    label_column = find_label_column(entity)
+    is_person = label_column is not None and looks_like_person(label_column)
     for column in fields:
         label = name_column(column, entity)
         value = render_quoted(column, "out")
         are = "are" if singularize(label) != label and not label.startswith("number of ") else "is"
-        states = f"its {label} {are} now {value}"
+        states = f"{'their' if is_person else 'its'} {label} {are} now {value}"
         if column.kind == "flag":
-            states = f"it is {{% if not out.{column.name} %}}not {{% endif %}}{label} now"
+            states = (
+                f"{'they are' if is_person else 'it is'} {{% if not out.{column.name} %}}not {{% endif %}}{label} now"
+            )
         clauses.append(
             f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}; {states}{{% endif %}}"
         )
     name_slot = render_called(entity, "out")
-    done = [
-        f"{name_slot[:1].upper()}{name_slot[1:]} is updated{''.join(clauses)}.",
-        f"I've changed {name_slot}{''.join(clauses)}.",
-    ]
+    subject = name_slot[:1].upper() + name_slot[1:]
+    if label_column in fields and label_column is not None and not entity.is_named:
+        # What has just got another name is not called by it: "The note is updated; its text is now ..."
+        renamed = f"{{% if arg.{label_column.name} is defined and arg.{label_column.name} is not none %}}"
+        subject = f"{renamed}The {noun} ({{out.{entity.key}}}){{% else %}}{subject}{{% endif %}}"
+        name_slot = f"{renamed}the {noun} ({{out.{entity.key}}}){{% else %}}{name_slot}{{% endif %}}"
+    done = [f"{subject} is updated{''.join(clauses)}.", f"I've changed {name_slot}{''.join(clauses)}."]
     return {"ask": ask, "narrate": [f"change the {noun}", f"update that {noun}", "make that change"], "done": done}
 
 

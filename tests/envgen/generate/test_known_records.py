@@ -273,6 +273,26 @@ def test_a_move_is_asked_for_by_its_own_verb(tmp_path):
     assert load_phrasebook(tmp_path / "phrases.yaml").tools["restore_project"].ask == ("restore {project_id}",)
 
 
+def test_people_are_no_things_and_what_is_sent_is_not_added(tmp_path):
+    raw = [tool(f"{verb}_{noun}") for noun in ("contact", "thread") for verb in ("list", "create", "get", "update")]
+    raw += [
+        tool("send_message", thread_id="", body=""),
+        *(tool(f"{verb}_message") for verb in ("list", "get", "update")),
+    ]
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/mail-mcp")))
+    book = load_phrasebook(tmp_path / "phrases.yaml")
+    assert "; their " in book.tools["update_contact"].done[0]
+    assert "; its " in book.tools["update_thread"].done[0]
+    sent = book.tools["send_message"]
+    assert sent.ask[0].startswith("send the message ")
+    assert all(" sent " in words for words in sent.done)
+    assert (
+        book.tools["update_message"]
+        .done[0]
+        .startswith("{% if arg.body is defined and arg.body is not none %}The message")
+    )
+
+
 def test_bodies_numbers_and_ids_of_any_name_are_no_names():
     def get_noun(noun, *parameters):
         properties = dict(parameters)
