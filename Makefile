@@ -60,9 +60,10 @@ train-demo train-scratch arena-demo: export MALLOC_TRIM_THRESHOLD_ = 20000000000
 PRETRAINED := runs/pretrained-demo
 DEMO_RUNS := data held_out foreign
 DEMO_TASKS := seen held_out foreign
-DEMO_EVALS := $(foreach model,sft grpo dpo base,$(patsubst %,$(PRETRAINED)/eval-$(model)-%/results.json,$(DEMO_TASKS) bfcl))
+DEMO_EVALS := $(foreach model,grpo sft dpo base,$(patsubst %,$(PRETRAINED)/eval-$(model)-%/results.json,$(DEMO_TASKS) bfcl))
 train-demo: demo-model .integrations/.bfcl  ## Fine-tune a pretrained model, train it by DPO and by GRPO, and evaluate each; stopped, the same command goes on
 	$(MAKE) $(PRETRAINED)/sft/config.json
+	OMP_NUM_THREADS=1 $(MAKE) -j2 $(PRETRAINED)/pass-rates/results.json $(DEMO_RUNS:%=$(PRETRAINED)/%/summary.json)
 	OMP_NUM_THREADS=1 $(MAKE) -j2 $(DEMO_EVALS)
 	$(BIN)/python benchmarks/pretrained_demo.py $(PRETRAINED)
 

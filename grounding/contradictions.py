@@ -20,6 +20,7 @@ _OPPOSITES = frozenset(
         "archive/unarchive", "archive/restore", "archive/activate", "open/close", "reopen/close", "lock/unlock",
         "pin/unpin", "mute/unmute", "star/unstar", "start/stop", "pause/resume", "hide/show", "approve/reject",
         "accept/decline", "subscribe/unsubscribe", "suspend/activate", "suspend/reactivate", "block/unblock",
+        "publish/withdraw", "submit/withdraw", "release/withdraw",
     )
 )  # fmt: skip
 """Words of tools of which nobody asks for both, whatever the state was before."""

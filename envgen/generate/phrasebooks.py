@@ -172,7 +172,7 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     head = lead + "".join(f" {'to' if not place else 'and'} {render_slot(c)}" for place, c in enumerate(firsts))
     rest = [c for c in fields if c not in (named, *firsts)]
     endings = [column for column in rest if add_value(column)]
-    sends = "send" in operation.name.lower().split("_") and not entity.is_named
+    sends = "send" in operation.name.lower().split("_")
     verbs = ("send",) if sends else ("add", "create")
     ask = [f"{verb} {head}" for verb in verbs][: 1 if firsts else 2]
     for size in (1, 2, 3):
@@ -195,10 +195,8 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     if entity.is_named:
         done = [f"I've added {out_name}.", f"Done, {out_name} is there now."]
     if sends:
-        done = [
-            f"I've sent {out_name} ({{out.{entity.key}}}).",
-            f"Done, {out_name} has been sent ({{out.{entity.key}}}).",
-        ]
+        number = "" if entity.is_named else f" ({{out.{entity.key}}})"
+        done = [f"I've sent {out_name}{number}.", f"Done, {out_name} has been sent{number}."]
     narrate = [f"send the {noun}"] if sends else [f"add the {noun}", f"create that {noun}", f"enter the {noun}"]
     confirm = [f"{verbs[0]} {head}"]
     words = {"ask": list(dict.fromkeys(ask)), "narrate": narrate, "confirm": confirm, "done": done}

@@ -96,7 +96,7 @@ def _describe_limits(blueprint: Blueprint, entity: Entity, actions: set[tuple[st
         yield f"The {to_words(limit.column)} of {noun} is at most {limit.most:g}."
     for name in entity.ahead:
         words = to_words(name) if is_noun(to_words(name)) else f"date '{to_words(name)}'"
-        yield f"The {words} of {noun} that is made or changed is not over already."
+        yield f"Whoever sets the {words} of {noun} sets none that is over already."
 
 
 def _describe_guards(blueprint: Blueprint, entity: Entity) -> Iterator[str]:
