@@ -13,6 +13,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from trajsmith.models.prefix_cache import can_share_prefixes
+
 NAME = "trajsmith_plain"
 """Under which Transformers knows it."""
 BLOCK = 128
@@ -74,9 +76,12 @@ def build_mask(*sizes: Any, **settings: Any) -> Any:
 
 @contextmanager
 def use_plain_attention(model: Any) -> Iterator[bool]:
-    """Let a model on a processor attend in plain products, and yield True; on a GPU torch's attention stays."""
+    """Let a model on a processor attend in plain products, and yield True.
+
+    Torch's attention stays on a GPU, and for models with layers that do not attend to all earlier tokens.
+    """
     own = model.config.get_text_config(decoder=True)._attn_implementation
-    if model.device.type != "cpu" or own != "sdpa":
+    if model.device.type != "cpu" or own != "sdpa" or not can_share_prefixes(model):
         yield False
         return
     AttentionInterface.register(NAME, compute_plain_attention)

@@ -77,8 +77,8 @@ def find_wordless_values(calls: Sequence[GoldCall], phrasebook: Phrasebook) -> D
                 continue
             if all(pick.how == "only" for pick in source.selectors):
                 taken.setdefault(source.call, []).append(name)
-        asks = getattr(phrasebook.tools.get(call.tool), "ask", ())
-        quoted = {name for wishes in asks for name in _QUOTED.findall(str(wishes))}
+        phrases = phrasebook.tools.get(call.tool)
+        quoted = {name for wish in (phrases.ask if phrases else ()) for name in _QUOTED.findall(wish)}
         names = next((names for names in taken.values() if len(names) > 1 or quoted & {*names}), None)
         if names is not None:
             says = f"nobody can say that {call.tool} takes {', '.join(names)} from an earlier result"

@@ -77,13 +77,17 @@ def test_what_changes_scores_is_left_to_torch(model):
         compute_plain_attention(model.model.layers[0].self_attn, states, states, states, None, softcap=3.0)
 
 
-def test_a_model_with_another_attention_keeps_it(model):
+def test_a_model_with_another_attention_keeps_it(model, monkeypatch):
     from trajsmith.models.plain_attention import use_plain_attention
 
     model.set_attn_implementation("eager")
     with use_plain_attention(model):
         assert model.config._attn_implementation == "eager"
     model.set_attn_implementation("sdpa")
+    monkeypatch.setattr(model.config, "layer_types", ["full_attention", "sliding_attention"], raising=False)
+    with use_plain_attention(model) as plain:
+        assert not plain
+        assert model.config._attn_implementation == "sdpa"
 
 
 def test_states_are_shown_with_their_room_for_one_token_only():
