@@ -142,6 +142,8 @@ class ReferenceTracker:
                     continue
                 names = [str(self.known[key].value) for key in picks if self.known[key].how == "equals"]
                 owner, keys = self.refer(parameter, value, origin, held)
+                if owner in phrase:
+                    continue
                 owner, rows = _leave_out_name(owner, phrase), self._list_rows(origin)
                 holding = [row for row in rows if _is_named_by(str([*row.values()]), phrase)]
                 if len(holding) == 1 and holding[0].get(parameter) == value:  # nobody says from which order it is
@@ -339,9 +341,15 @@ class ReferenceTracker:
             return self.rng.choice(get_language().grammar.new(entity))
         for place, origin in producer.provenance.items() if producer.effect == "read" else ():
             owner = self.wording.entity(place)
-            picked = isinstance(origin, FromOutput) and any(pick.how != "only" for pick in origin.selectors)
-            if picked and self._apart(entity, owner.noun) and (place, str(producer.arguments[place])) in self.things:
+            if not isinstance(origin, FromOutput) or not self._apart(entity, owner.noun):
+                continue
+            if all(pick.how == "only" for pick in origin.selectors):
+                continue
+            top = self.model.top(get_entity_kind(place, origin))
+            if top is not None and top.id == str(producer.arguments[place]) and (place, top.id) in self.things:
                 grammar, templates = get_language().grammar, entity.within.get(place, ())
+                if any(True for _ in self._iterate_owners(name, value, source)):
+                    return self._put_inside(name, value, source, grammar.that(owner))
                 words = {"phrase": grammar.the(entity), "owner": grammar.that(owner)}
                 return pick_text(templates, words, self.rng) or grammar.inside(entity, grammar.that(owner))
         if source.call < self.turn_start and entity.own:

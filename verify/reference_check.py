@@ -141,7 +141,8 @@ class ReferenceCheck:
             need = next((need for need in fitting if not need.identified), fitting[0])
             self._identify(turn.needs, need.kind, need.value)
             return
-        if any(reading is None for _, reading in readings) or phrase.statement or phrase.within:
+        is_inner = phrase.within and phrase.form != "same"
+        if any(reading is None for _, reading in readings) or phrase.statement or is_inner:
             return
         if any(need.asked or (need.looked_up and reading and need.value in reading.ids) for need, reading in readings):
             return

@@ -258,3 +258,104 @@ def test_what_was_renamed_is_called_by_its_new_name(seed):
     for start in (2, 3):
         writer.write(start, start + 1, (start,), withhold=False)
     assert "Fix the roof" not in writer.write(4, 5, (4,), withhold=False).text
+
+
+PAGES = {"result": [{"page_id": "G1", "page_title": "Style guide", "database_id": "D5"}]}
+PROJECTS = {
+    "result": [{"project_id": key, "project_name": name} for key, name in (("P7", "Price list"), ("P8", "Trade fair"))]
+}
+PAGE_BOOK = Phrasebook(
+    tools={
+        "close_project": ToolPhrases(ask=["close {project_id}"]),
+        "back_up_database": ToolPhrases(ask=["back up {database_id}"]),
+    },
+    entities={
+        "page_id": EntityPhrases(noun="page", own=["that page"], by={"page_title": ['the page "{value}"']}),
+        "project_id": EntityPhrases(
+            noun="project", own=["that project"], by={"project_name": ['the project "{value}"']}
+        ),
+        "database_id": EntityPhrases(
+            noun="database",
+            own=["that database"],
+            within={"page_id": ["{phrase} of {owner}"], "project_id": ["{phrase} of {owner}"]},
+        ),
+    },
+)
+PAGE_TOOLS = [
+    tool("list_projects"),
+    tool("close_project", project_id="string"),
+    tool("list_pages", project_id="string"),
+    tool("back_up_database", database_id="string"),
+]
+
+
+def pick_project(name: str) -> tuple[FromOutput, UserFact]:
+    selector = Selector(rows="$.result", how="equals", field="project_name", value=name)
+    key = f"pick.0.$.result.project_name.equals={name}"
+    fact = UserFact(key=key, label="name", value=name, said=name, slot="project_id|project_name", how="equals")
+    return FromOutput(call=0, path="$.result[*].project_id", selectors=(selector,)), fact
+
+
+def write_of_database(closed: str, seed: int) -> str:
+    """The request to back up the database of a page that is looked up in P7, after a turn about one of two projects."""
+    (source, fact), (first, first_fact) = pick_project("Price list"), pick_project(closed)
+    given = {"Price list": "P7", "Trade fair": "P8"}[closed]
+    calls = [
+        GoldCall(tool="list_projects", arguments={}, provenance={}, effect="read", result=PROJECTS),
+        GoldCall(
+            tool="close_project", arguments={"project_id": "P7"}, provenance={"project_id": source}, effect="write",
+            result={},
+        ),
+        GoldCall(
+            tool="close_project", arguments={"project_id": given}, provenance={"project_id": first}, effect="write",
+            result={},
+        ),
+        GoldCall(
+            tool="list_pages", arguments={"project_id": "P7"}, provenance={"project_id": source}, effect="read",
+            result=PAGES,
+        ),
+        GoldCall(
+            tool="back_up_database",
+            arguments={"database_id": "D5"},
+            provenance={"database_id": FromOutput(call=3, path="$.result[*].database_id")},
+            effect="write",
+            result={},
+        ),
+    ]  # fmt: skip
+    known = {one.key: one for one in (fact, first_fact)}
+    writer = RequestWriter(Wording(PAGE_BOOK, PAGE_TOOLS), calls, known, '"P7" "P8" "D5" "G1"', random.Random(seed))
+    writer.write(0, 2, (1,), withhold=False)
+    writer.write(2, 3, (2,), withhold=False)
+    return writer.write(3, 5, (4,), withhold=False).text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_row_in_between_is_named_and_its_owner_once(seed):
+    assert "the database of the page in that project" in write_of_database("Price list", seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_that_project_is_not_the_one_before_the_last(seed):
+    assert "that project" not in write_of_database("Trade fair", seed)
+
+
+@pytest.mark.parametrize(("text", "faults"), [
+    ("Please tell me the tasks of that project.", ["wrong_referent"]),
+    ("Please tell me the tasks of P7.", []),
+])  # fmt: skip
+def test_that_project_is_the_last_one_also_inside_another_phrase(text, faults):
+    tools = [OPTIONAL, tool("create_project", project_name="string")]
+    made = GoldCall(
+        tool="create_project", arguments={"project_name": "Trade fair"}, provenance={}, effect="write",
+        result={"project_id": "P9", "project_name": "Trade fair"},
+    )  # fmt: skip
+    calls = [
+        GoldCall(tool="list_tasks", arguments={}, provenance={}, effect="read", result=TASKS),
+        made,
+        call_with("list_tasks", "read", project_id=FromOutput(call=0, path="$.result[*].project_id")),
+    ]
+    check = ReferenceCheck(Wording(BOOK, tools), '"T1" "T2" "P7"')
+    check.read(build_gold_turn("Which tasks are there?", calls[:1], 0, calls, ()))
+    check.read(build_gold_turn('Please add a project called "Trade fair".', calls[1:2], 1, calls, ()))
+    found = check.read(build_gold_turn(text, calls[2:], 2, calls, ()))
+    assert [fault.kind for fault in found] == faults
