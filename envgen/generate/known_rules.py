@@ -14,6 +14,8 @@ from trajsmith.envgen.generate.blueprint import (
 )
 from trajsmith.envgen.generate.rules import find_spans
 
+_UNDO = frozenset({"unpublish", "hide"})
+"""Verbs that take back what was done: nobody unpublishes what was never published."""
 _BACK = frozenset({"reopen", "restore", "unarchive", "resubscribe", "revive", "unblock", "unfreeze", "unlock"})
 """Verbs that lead out of a last state."""
 _FREE = frozenset(
@@ -131,6 +133,8 @@ def _find_allowed(states: tuple[str, ...], operation: ToolBlueprint, rng: random
         place, others = states.index(str(operation.sets)), [state for state in states if state != operation.sets]
         if _BACK & set(operation.name.split("_")):
             return [state for state in others if states.index(state) > place]
+        if _UNDO & set(operation.name.split("_")):
+            return list(states[place + 1 : place + 2])
         before = [state for state in states[:place] if state not in finals]
         if operation.sets not in finals and len(before) > 1 and rng.random() < 0.4:
             return before[-1:]

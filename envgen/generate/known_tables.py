@@ -15,7 +15,7 @@ from trajsmith.envgen.generate.known_services import (
 )
 from trajsmith.envgen.generate.known_tools import ToolReader
 from trajsmith.envgen.generate.listed_tools import ListedTool
-from trajsmith.phrasing import normalize_name
+from trajsmith.phrasing import normalize_name, singularize
 
 MOST_NAMES = 30
 """Names of records that an environment has at most, before they are combined."""
@@ -193,6 +193,8 @@ class RecordReader:
         columns, used = list[TableColumn](), {label.name, *taken}
         for known in self._kind.columns:
             name = chosen.get(known.name, "")
+            if singularize(name) in self._known.keys() - {self._noun}:
+                name = "remarks"  # "the notes of that contact" are records of their own here
             if not name or name in used or name == "status":
                 continue
             used.add(name)

@@ -12,6 +12,7 @@ from trajsmith.envgen.generate.phrase_slots import (
     render_called,
     render_slot,
 )
+from trajsmith.phrasing import pluralize
 
 
 def build_restore(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
@@ -26,8 +27,8 @@ def build_restore(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 
 
 def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
-    """Return the words for how many records there are, and what they come to."""
-    many, facts, more = name_many(entity), ["$.count"], ""
+    """Return the words for how many records there are, and the question what they come to."""
+    many, without = name_many(entity), ""
     ask = [f"find out how many {many} there are", f"find out the number of {many}"]
     say = [f"How many {many} do we have?", f"How many {many} are there at the moment?"]
     for name in operation.fields:
@@ -38,29 +39,36 @@ def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
             say += [f"How many {many} does {slot} have?"]
         else:
             ask += [f"find out how many {many} there are whose {to_words(name)} is {slot}"]
-    if operation.measure:
-        total, label = f"out.{name_total(operation)}", to_words(operation.measure)
-        money = "|money" if operation.measure in MONEY else ""
-        more = f"; the {label} adds up to {{{total}{money}}}"
-        facts.append(f"$.{name_total(operation)}")
-        say += [f"How many {many} are there, and what does the {label} add up to?"]
     by = ""
     if entity.status is not None:
-        by = "{% for state in out.by_status %}{% if loop.first or not loop.last %}, {% else %} and {% endif %}"
+        by = "{% for state in out.by_status %}{% if loop.first %} ({% elif not loop.last %}, {% else %} and {% endif %}"
         by += "{% if out.by_status[state] < out.count %}{out.by_status[state]} {% elif out.count > 1 %}all {% endif %}"
-        by += "{state|human}{% endfor %}"
-        by += "{% if out.by_status.values()|sum < out.count %} ({out.count - out.by_status.values()|sum} without a "
-        by += f"{to_words(entity.status.name)}){{% endif %}}"
+        by += "{state|human}{% if loop.last %}"
+        by += "{% if out.by_status.values()|sum < out.count %}; {out.count - out.by_status.values()|sum} without a "
+        by += f"{to_words(entity.status.name)}{{% endif %}}){{% endif %}}{{% endfor %}}"
     if operation.excludes:
-        more += f", not counting those that are {' or '.join(map(to_words, operation.excludes))}"
+        without = f", not counting those that are {' or '.join(map(to_words, operation.excludes))}"
     counted = f"{{out.count}} {{% if out.count == 1 %}}{to_words(entity.noun)}{{% else %}}{many}{{% endif %}}{by}"
     are = "{% if out.count == 1 %}is{% else %}are{% endif %}"
     done = [
-        f"{{% if out.count %}}There {are} {counted}{{% else %}}There are none{{% endif %}}{more}.",
-        f"{{% if out.count %}}I count {counted}{{% else %}}I find none{{% endif %}}{more}.",
+        f"{{% if out.count %}}There {are} {counted}{{% else %}}There are none{{% endif %}}{without}.",
+        f"{{% if out.count %}}I count {counted}{{% else %}}I find none{{% endif %}}{without}.",
     ]
     narrate = [f"count the {many}", f"see how many {many} there are"]
-    return {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": facts}
+    words = {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": ["$.count"]}
+    return words | ({"questions": [_ask_total(operation, many, without)]} if operation.measure else {})
+
+
+def _ask_total(operation: ToolBlueprint, many: str, without: str) -> dict[str, Any]:
+    """Return the question what the amounts of all records come to; `without` tells which are left out."""
+    label = pluralize(to_words(operation.measure))
+    total = f"{{out.{name_total(operation)}{'|money' if operation.measure in MONEY else ''}}}"
+    return {
+        "asks": [f"$.{name_total(operation)}"],
+        "ask": [f"find out what the {label} of all {many} add up to"],
+        "say": [f"What do the {label} of all {many} add up to?"],
+        "answer": [f"The {label} add up to {total}{without}.", f"Together they come to {total}{without}."],
+    }
 
 
 def build_whoami(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:

@@ -38,6 +38,8 @@ _MOVE_VERBS = {
     "open": "reopen {}", "terminated": "terminate {}", "stopped": "stop {}", "muted": "mute {}", "retired": "retire {}",
 }  # fmt: skip
 
+_MEDIA = frozenset({"video", "file", "image", "photo", "picture", "document", "audio", "recording", "attachment"})
+"""What nobody sends to nobody: a tool that makes one of it uploads it."""
 _SPOKEN_VERBS = {"check": "tick off {}", "uncheck": "untick {}"}
 """What people say for verbs that mean something else, too: who wants to check an item looks at it."""
 
@@ -112,7 +114,7 @@ def _describe_field(column: TableColumn, source: str) -> str:
 
 def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     many = name_many(entity)
-    ask = [f"see the {many}", f"get a list of the {many}", f"go through the {many}", f"find out which {many} there are"]
+    ask = [f"see the {many}", f"get a list of the {many}", f"see all the {many}", f"find out which {many} there are"]
     say = [f"Which {many} do we have?", f"What {many} are there?"]
     fields = [entity.column(name) for name in operation.fields]
     for column in fields:
@@ -164,16 +166,16 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     lead = f"{with_article(entity.noun)} called {render_quoted(named)}" if named else with_article(entity.noun)
     if named is not None and not (is_called(named) or (entity.is_named and "path" not in named.name)):
         lead = f"{with_article(entity.noun)} with the {to_words(named.name)} {render_quoted(named)}"
+    sends = "send" in operation.name.lower().split("_")
     if named is not None and is_free_text(named):
-        lead = f"the {to_words(entity.noun)} {render_quoted(named)}"
+        lead = f"{'the ' + to_words(entity.noun) if sends else with_article(entity.noun)} {render_quoted(named)}"
     if named is not None and looks_like_person(named):
         lead = f"{render_slot(named)} as {with_article(entity.noun)}"
     firsts = [column for column in owners if column.required]
     head = lead + "".join(f" {'to' if not place else 'and'} {render_slot(c)}" for place, c in enumerate(firsts))
     rest = [c for c in fields if c not in (named, *firsts)]
     endings = [column for column in rest if add_value(column)]
-    sends = "send" in operation.name.lower().split("_")
-    verbs = ("send",) if sends else ("add", "create")
+    verbs = ("add", "create") if not sends else ("upload",) if entity.noun in _MEDIA else ("send",)
     ask = [f"{verb} {head}" for verb in verbs][: 1 if firsts else 2]
     for size in (1, 2, 3):
         for some in list(combinations(endings, size))[:6]:
@@ -196,8 +198,9 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         done = [f"I've added {out_name}.", f"Done, {out_name} is there now."]
     if sends:
         number = "" if entity.is_named else f" ({{out.{entity.key}}})"
-        done = [f"I've sent {out_name}{number}.", f"Done, {out_name} has been sent{number}."]
-    narrate = [f"send the {noun}"] if sends else [f"add the {noun}", f"create that {noun}", f"enter the {noun}"]
+        sent = "uploaded" if entity.noun in _MEDIA else "sent"
+        done = [f"I've {sent} {out_name}{number}.", f"Done, {out_name} has been {sent}{number}."]
+    narrate = [f"{verbs[0]} the {noun}"] if sends else [f"add the {noun}", f"create that {noun}", f"enter the {noun}"]
     confirm = [f"{verbs[0]} {head}"]
     words = {"ask": list(dict.fromkeys(ask)), "narrate": narrate, "confirm": confirm, "done": done}
     return words | ({"say": say} if say else {})
@@ -205,21 +208,23 @@ def _build_create(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
 
 def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     slot, noun = f"{{{entity.key}}}", to_words(entity.noun)
-    ask, clauses = [], []
+    ask, clauses, earlier = list[str](), list[str](), list[str]()
     fields = [entity.column(name) for name in operation.fields]
     usable = [column for column in fields if column.kind != "flag" and is_noun(name_column(column, entity))]
     for column in usable:
         label, value = name_column(column, entity), render_quoted(column)
         if column == find_label_column(entity) and is_called(column):
-            ask += [f"rename {slot} to {value}"]
+            ask += [_unless_clause(entity, f"rename {slot} to {value}", f"give {slot} the name {value}")]
         else:
-            ask += [f"change the {label} of {slot} to {value}", f"set the {label} of {slot} to {value}"]
+            usual, after = f"the {label} of {slot} to {value}", f"set the {label} to {value} for {slot}"
+            ask += [_unless_clause(entity, f"{verb} {usual}", after) for verb in ("change", "set")]
     for first, second in list(combinations(usable, 2))[:8]:
         one, two = (f"to {render_quoted(column)}" for column in (first, second))
         owned, other = (f"the {name_column(column, entity)}" for column in (first, second))
         together = is_called(first) or is_called(second)
         ask += [f"change {slot}: set {owned} {one} and {other} {two}"] if together else []
-        ask += [] if together else [f"set {owned} of {slot} {one} and {other} {two}"]
+        both = (f"set {owned} of {slot} {one} and {other} {two}", f"set {owned} {one} and {other} {two} for {slot}")
+        ask += [] if together else [_unless_clause(entity, *both)]
     ask += [f"update {slot}"]
     label_column = find_label_column(entity)
     is_person = label_column is not None and looks_like_person(label_column)
@@ -232,9 +237,10 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
             states = (
                 f"{'they are' if is_person else 'it is'} {{% if not out.{column.name} %}}not {{% endif %}}{label} now"
             )
-        clauses.append(
-            f"{{% if arg.{column.name} is defined and arg.{column.name} is not none %}}; {states}{{% endif %}}"
-        )
+        is_changed = f"(arg.{column.name} is defined and arg.{column.name} is not none)"
+        before = f"{{% if {' or '.join(earlier)} %}} and{{% else %}};{{% endif %}}" if earlier else ";"
+        clauses.append(f"{{% if {is_changed} %}}{before} {states}{{% endif %}}")
+        earlier.append(is_changed)
     name_slot = render_called(entity, "out")
     subject = name_slot[:1].upper() + name_slot[1:]
     if label_column in fields and label_column is not None and not entity.is_named:
@@ -244,6 +250,12 @@ def _build_update(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         name_slot = f"{renamed}the {noun} ({{out.{entity.key}}}){{% else %}}{name_slot}{{% endif %}}"
     done = [f"{subject} is updated{''.join(clauses)}.", f"I've changed {name_slot}{''.join(clauses)}."]
     return {"ask": ask, "narrate": [f"change the {noun}", f"update that {noun}", "make that change"], "done": done}
+
+
+def _unless_clause(entity: Entity, usual: str, otherwise: str) -> str:
+    """Return a request in another order after a clause: "the date of the task that is open to 26 March" is misread."""
+    clause = f"' that is ' in {entity.key} or ' whose ' in {entity.key}"
+    return f"{{% if {clause} %}}{otherwise}{{% else %}}{usual}{{% endif %}}"
 
 
 def _build_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
@@ -257,8 +269,8 @@ def _build_delete(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
         }  # fmt: skip
     if operation.action == "discard":
         return {
-            "ask": [f"delete {slot}", f"move {slot} to the trash", f"throw {slot} away"],
-            "say": [f"We don't need {slot} at the moment, please put it in the trash."],
+            "ask": [f"delete {slot}", f"put {slot} in the trash", f"throw {slot} away"],
+            "say": [f"We don't need {slot} any more, please put it in the trash."],
             "narrate": [f"move the {noun} to the trash"], "confirm": [f"move {slot} to the trash"],
             "done": [f"{subject} is in the trash now.", f"I've moved {name_slot} to the trash."],
         }  # fmt: skip
@@ -278,17 +290,19 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     own = _find_verb(operation, entity)
     if own:
         phrases = [_SPOKEN_VERBS.get(own, f"{own} {{}}").format(slot)]
-        phrases += [f"mark {slot} as {state}"] if state.endswith("ed") else []
+        phrases += [f"mark {slot} as {state}"] if state.endswith("ed") and operation.sets in _list_outcomes(own) else []
     else:
         phrases = [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
-        phrases += [f"mark {slot} as {state}", f"set {slot} to {state}"]
+        phrases += [f"mark {slot} as {state}"]
     plain_slot = render_called(entity, "out")
     name_slot = plain_slot[:1].upper() + plain_slot[1:]
-    done = [
-        f"{name_slot} is {state} now.",
-        f"Done, {plain_slot} is now {state}.",
-        *([] if own else [f"{name_slot} has been set to {state}."]),
-    ]
+    done = [f"{name_slot} is {state} now.", f"Done, {plain_slot} is now {state}."]
+    outcomes = _list_outcomes(own)
+    if outcomes and str(operation.sets) not in outcomes:  # who archives a chat is not told only that it is closed
+        own_words = f"I've {to_words(outcomes[0])} {plain_slot}"
+        done = [f"{own_words}; it is now {state}.", f"Done, {own_words}, which is now {state}."]
+    elif not own:
+        done.append(f"{name_slot} has been set to {state}.")
     return {
         "ask": list(dict.fromkeys(phrases)), "narrate": [phrases[0].replace(slot, f"the {noun}")], "done": done,
         "confirm": [phrases[0]], "facts": [f"$.{operation.column}"],
@@ -309,11 +323,17 @@ def _find_verb(operation: ToolBlueprint, entity: Entity) -> str:
     words, kind = operation.name.split("_"), load_lexicon().find(entity.noun)
     moves = {} if kind is None else kind.moves
     own = (word for word in words if _leads_to(word, str(operation.sets)))
-    known = (word for word in words if moves.get(word) == operation.sets and word not in entity.noun.split("_"))
+    known = (
+        word
+        for word in words
+        if moves.get(word) == operation.sets and word not in entity.noun.split("_") and operation.sets not in _OUTCOMES
+    )
     first = (word for word in words[:1] if word in _RETURNS or str(operation.sets) in _list_outcomes(word))
     return next(own, next(known, next(first, "")))
 
 
+_OUTCOMES = frozenset({"won", "lost"})
+"""States of which "close" does not say which one is meant."""
 _RETURNS = frozenset({"resume", "restore", "reinstate", "unpause", "restart", "reactivate"})
 """Verbs that lead back to a state, whatever it is called; a thing that never was active is not restored."""
 

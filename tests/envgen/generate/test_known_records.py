@@ -19,6 +19,7 @@ from trajsmith.envgen.generate.refinement import refine_blueprint
 from trajsmith.envgen.generate.rules import render_rules
 from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing.templates import render_phrase
 from trajsmith.records import InputError
 
 
@@ -277,7 +278,7 @@ def test_people_are_no_things_and_what_is_sent_is_not_added(tmp_path):
     raw = [tool(f"{verb}_{noun}") for noun in ("contact", "thread") for verb in ("list", "create", "get", "update")]
     raw += [
         tool("send_message", thread_id="", body=""),
-        *(tool(f"{verb}_message") for verb in ("list", "get", "update")),
+        *(tool(f"{verb}_message") for verb in ("list", "get", "update", "edit")),
     ]
     (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/mail-mcp")))
     book = load_phrasebook(tmp_path / "phrases.yaml")
@@ -286,11 +287,63 @@ def test_people_are_no_things_and_what_is_sent_is_not_added(tmp_path):
     sent = book.tools["send_message"]
     assert sent.ask[0].startswith("send the message ")
     assert all(" sent " in words for words in sent.done)
-    assert (
-        book.tools["update_message"]
-        .done[0]
-        .startswith("{% if arg.body is defined and arg.body is not none %}The message")
+    renamed = "{% if arg.body is defined and arg.body is not none %}The message"
+    assert book.tools["edit_message"].done[0].startswith(renamed)
+    assert "update_message" not in book.tools, "a message stays as it was sent"
+
+
+DEALS = [
+    tool(f"{verb}_{noun}")
+    for noun, verbs in (
+        ("chat", "list get create archive"), ("deal", "list get create update close"),
+        ("video", "list get create publish unpublish"), ("contact", "list get create"), ("note", "list get create"),
     )
+    for verb in verbs.split()
+]  # fmt: skip
+
+
+def test_the_words_of_a_move_tell_the_state_that_it_leads_to(tmp_path):
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(DEALS, "acme/crm-mcp")))
+    tools = load_phrasebook(tmp_path / "phrases.yaml").tools
+    assert tools["close_deal"].ask == ("mark {deal_id} as won",), "it might be lost"
+    assert all("archived" in words and "closed" in words for words in tools["archive_chat"].done)
+    assert all("published" in words and "public" in words for words in tools["publish_video"].done)
+
+
+def test_only_what_was_published_is_unpublished():
+    moves = {one.name: one for one in read(DEALS, "acme/crm-mcp").operations if one.action == "move"}
+    assert moves["unpublish_video"].sets == "private" and moves["unpublish_video"].only_while == ("public",)
+
+
+def test_no_column_is_called_like_records_of_their_own():
+    contacts = [read(DEALS, f"acme/crm-{number}").entity("contacts").names for number in range(8)]
+    alone = [tool for tool in DEALS if "note" not in tool["name"]]
+    named = {name for number in range(8) for name in read(alone, f"acme/crm-{number}").entity("contacts").names}
+    assert "notes" in named and not any("notes" in names for names in contacts)
+
+
+def test_values_come_before_a_record_that_a_clause_tells(tmp_path):
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(DEALS, "acme/crm-mcp")))
+    wish = next(
+        text for text in load_phrasebook(tmp_path / "phrases.yaml").tools["update_deal"].ask if "amount" in text
+    )
+    by_name, by_state = (
+        render_phrase(wish, {"deal_id": words, "amount": 20.0}) for words in ('the deal "A"', "the deal that is new")
+    )
+    assert by_name == 'change the amount of the deal "A" to £20.00'
+    assert by_state == "set the amount to £20.00 for the deal that is new"
+
+
+def test_totals_are_told_when_they_are_asked_for(tmp_path):
+    for number in range(8):
+        (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(DEALS, f"acme/crm-{number}")))
+        words = load_phrasebook(tmp_path / "phrases.yaml").tools.get("get_deal_stats")
+        if words is not None:
+            break
+    assert words is not None and words.facts == ("$.count",)
+    assert [question.asks for question in words.questions] == [("$.total_amount",)]
+    out = {"count": 3, "by_status": {"new": 1, "won": 1}, "total_amount": 20.0}
+    assert render_phrase(words.done[0], {"out": out}) == "There are 3 deals (1 new and 1 won; 1 without a status)."
 
 
 def test_bodies_numbers_and_ids_of_any_name_are_no_names():
