@@ -384,15 +384,19 @@ class GroundingSearch:
     def _is_known(self, tool: str, content: Any) -> bool:
         """Return whether an earlier call showed the same: one of this tool, or one that gave the very same object.
 
-        Outside of stories, the object may also be a row of a list: who has read the row does not look it up again.
+        Outside of stories, the object may also be a row of a list, and so may all rows of a list that was read before:
+        who has read them does not look them up again.
         """
         record = content if isinstance(content, Mapping) and len(content) > 2 else None
-        return any(
-            call.result == content
-            if call.tool == tool
-            else record is not None and (call.result == record or self._lists(call.result, record))
-            for call in self.calls()
-        )
+        rows = [row for row in iterate_rows(content) if row is not content] if record is None else []
+
+        def is_shown(call: GoldCall) -> bool:
+            if call.tool == tool or record is None:
+                listed = rows if call.effect == "read" else []
+                return call.result == content or (bool(listed) and all(self._lists(call.result, one) for one in listed))
+            return call.result == record or self._lists(call.result, record)
+
+        return any(map(is_shown, self.calls()))
 
     def _lists(self, result: Any, record: Mapping[str, Any]) -> bool:
         """Return whether a result has all of a record among its rows; a story says itself what is looked up."""

@@ -211,6 +211,15 @@ class ParcelDepot(Environment[DepotState]):
         return list(self.state.parcels.values())
 
     @tool(effect="read")
+    def search_parcels(self, weight: int) -> list[Parcel]:
+        """Find parcels of a weight.
+
+        Args:
+            weight: What they weigh.
+        """
+        return [parcel for parcel in self.state.parcels.values() if parcel.weight == weight]
+
+    @tool(effect="read")
     def get_parcel(self, parcel_id: str) -> Parcel:
         """Show a parcel.
 
@@ -238,6 +247,8 @@ class ParcelDepot(Environment[DepotState]):
         (("list_parcels", "send_parcel"), ["list_parcels", "send_parcel"]),
         (("send_parcel", "get_parcel", "get_parcel"), ["send_parcel"]),
         (("get_parcel", "send_parcel"), ["get_parcel", "send_parcel"]),
+        (("list_parcels", "search_parcels"), ["list_parcels"]),
+        (("list_parcels", "send_parcel", "search_parcels"), ["list_parcels", "send_parcel", "search_parcels"]),
     ],
 )
 async def test_what_a_result_has_shown_is_not_looked_up_again(tools: tuple[str, ...], made: list[str]) -> None:
