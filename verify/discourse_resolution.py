@@ -11,6 +11,8 @@ from trajsmith.records import Selector
 from trajsmith.verify.discourse import DiscourseModel
 from trajsmith.verify.discourse_entities import DiscourseEntity, ShownList
 
+FAR = 2
+"""Turns after which "that contact" stands for nothing any more."""
 _PRICES = frozenset({"price", "total", "amount", "fee", "cost", "fare", "rate"})
 _BEGUN = frozenset({"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "made", "added"})
 _NAMES = frozenset({"name", "title", "subject", "label", "description", "nickname"})
@@ -55,6 +57,8 @@ def resolve_expression(
         return None
     if phrase.form == "same":
         top = model.top(kind)
+        if top is not None and model.turn - top.active_turn > FAR:
+            return Reading((), "same")
         return Reading((top.id,) if top else _sole(pool), "same")
     if phrase.form == "new":
         created = [entity for entity in pool if entity.created >= 0]

@@ -186,6 +186,23 @@ def test_a_reader_knows_nothing_that_only_a_row_has_told(effect, text, faults):
     assert [fault.kind for fault in found] == faults
 
 
+@pytest.mark.parametrize(("between", "faults"), [(1, []), (2, ["unresolved_reference"])])
+def test_that_task_is_not_what_was_spoken_of_long_ago(between, faults):
+    tools = [OPTIONAL, tool("close_task", task_id="string")]
+    calls = [
+        GoldCall(tool="list_tasks", arguments={}, provenance={}, effect="read", result=TASKS),
+        call_with("close_task", "write", task_id=take("task_id")),
+    ]
+    calls += [GoldCall(tool="list_tasks", arguments={}, provenance={}, effect="read", result={"result": []})] * between
+    calls.append(calls[1])
+    check = ReferenceCheck(Wording(BOOK, tools), '"T1" "T2" "P7"')
+    check.read(build_gold_turn('Please close the task "Fix the roof".', calls[:2], 0, calls, ()))
+    for number in range(between):
+        check.read(build_gold_turn("Which tasks are open?", calls[2:3], 2 + number, calls, ()))
+    found = check.read(build_gold_turn("Please close that task.", calls[-1:], 2 + between, calls, ()))
+    assert [fault.kind for fault in found] == faults
+
+
 def test_it_is_not_what_was_spoken_of_before_a_list():
     model = ReferenceCheck(Wording(BOOK, [OPTIONAL]), "").model
     model.begin_turn(1, 0)
