@@ -116,6 +116,8 @@ class RecordLexicon:
         values, rng = list(self.pools[pool]), random.Random(derive_seed(0, "pool", pool, *place))
         rng.shuffle(values)
         pattern, known = self.variants.get(pool, ""), dict.fromkeys(values)
+        if "{city}" in pattern:  # no "Trade fair Lyon Leipzig"
+            values = [value for value in values if not any(city in str(value) for city in self.pools["city"])]
         for _ in range(4 * size if pattern else 0):
             if len(known) >= size:
                 break

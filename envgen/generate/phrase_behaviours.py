@@ -51,8 +51,8 @@ def build_summary(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity
     counted = f"{{out.count}} {{% if out.count == 1 %}}{to_words(entity.noun)}{{% else %}}{many}{{% endif %}}{by}"
     are = "{% if out.count == 1 %}is{% else %}are{% endif %}"
     done = [
-        f"{{% if out.count %}}There {are} {counted}{{% else %}}There are none{{% endif %}}{without}.",
-        f"{{% if out.count %}}I count {counted}{{% else %}}I find none{{% endif %}}{without}.",
+        f"{{% if out.count %}}There {are} {counted}{{% else %}}There are no {many}{{% endif %}}{without}.",
+        f"{{% if out.count %}}I count {counted}{{% else %}}I find no {many}{{% endif %}}{without}.",
     ]
     narrate = [f"count the {many}", f"see how many {many} there are"]
     words = {"ask": ask, "say": say, "narrate": narrate, "done": done, "facts": ["$.count"]}

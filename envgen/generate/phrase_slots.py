@@ -181,6 +181,8 @@ def add_value(column: TableColumn) -> str:
         return f"{verb} on {slot}" if verb else ""
     if is_count(column):
         return f"with {slot} {to_words(column.name)}"
+    if column.kind == "choice" and column.name == "event":
+        return f'for the event "{slot}"'  # and not "with the event deleted"
     if column.kind in ("choice", "text", "number", "whole", "date", "moment") and is_noun(label):
         return f"with the {label} {slot}"
     return f"with the tags {slot}" if column.kind == "texts" and column.name == "tags" else ""

@@ -108,13 +108,19 @@ def _describe_field(column: TableColumn, source: str) -> str:
     if column.kind == "flag":
         text = f"; {label}: {{{name}|yesno}}"
     else:
+        label = f"{label.removesuffix(' at')} on" if column.kind == "moment" and label.endswith(" at") else label
         text = f"; {label} {render_quoted(column, source)}"
     return text if column.required else f"{{% if {name} %}}{text}{{% endif %}}"
 
 
 def _build_list(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) -> dict[str, Any]:
     many = name_many(entity)
-    ask = [f"see the {many}", f"get a list of the {many}", f"see all the {many}", f"find out which {many} there are"]
+    ask = [
+        f"see the {many}",
+        f"get a list of the {many}",
+        f"have a look at the {many}",
+        f"find out which {many} there are",
+    ]
     say = [f"Which {many} do we have?", f"What {many} are there?"]
     fields = [entity.column(name) for name in operation.fields]
     for column in fields:
@@ -290,7 +296,6 @@ def _build_move(blueprint: Blueprint, operation: ToolBlueprint, entity: Entity) 
     own = _find_verb(operation, entity)
     if own:
         phrases = [_SPOKEN_VERBS.get(own, f"{own} {{}}").format(slot)]
-        phrases += [f"mark {slot} as {state}"] if state.endswith("ed") and operation.sets in _list_outcomes(own) else []
     else:
         phrases = [_MOVE_VERBS.get(operation.sets, "mark {} as " + state).format(slot)]
         phrases += [f"mark {slot} as {state}"]

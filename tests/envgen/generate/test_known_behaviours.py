@@ -305,7 +305,7 @@ def test_a_count_says_what_it_leaves_out_and_has_one_of_one(tmp_path):
     assert texts == [
         f"There is 1 document (draft){left_out}", f"There are 3 documents (all draft){left_out}",
         f"There are 3 documents (2 draft; 1 without a status){left_out}",
-        f"There are 3 documents (1 draft and 2 published){left_out}", f"There are none{left_out}",
+        f"There are 3 documents (1 draft and 2 published){left_out}", f"There are no documents{left_out}",
     ]  # fmt: skip
     assert not any("numbers" in text for text in (*words.ask, *words.say))
 

@@ -267,7 +267,7 @@ def test_a_move_is_asked_for_by_its_own_verb(tmp_path):
     (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/code-mcp")))
     book = load_phrasebook(tmp_path / "phrases.yaml")
     assert book.tools["refresh_index"].ask == ("refresh {index_id}",)
-    assert book.tools["close_issue"].ask == ("close {issue_id}", "mark {issue_id} as closed")
+    assert book.tools["close_issue"].ask == ("close {issue_id}",)
     projects = [tool(f"{verb}_project") for verb in ("list", "create", "get", "pause", "restore")]
     raw = [*projects, *(tool(f"{verb}_deployment") for verb in ("list", "get"))]
     (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/hosting-mcp")))
@@ -332,6 +332,22 @@ def test_values_come_before_a_record_that_a_clause_tells(tmp_path):
     )
     assert by_name == 'change the amount of the deal "A" to £20.00'
     assert by_state == "set the amount to £20.00 for the deal that is new"
+
+
+def test_no_name_has_two_towns():
+    lexicon = load_lexicon()
+    towns = lexicon.pools["city"]
+    drawn = {name for seed in range(40) for name in lexicon.draw("dataset_name", str(seed))}
+    assert any(name.endswith(towns) for name in drawn)
+    assert not [name for name in drawn if sum(town in name for town in towns) > 1]
+
+
+def test_events_of_webhooks_are_quoted(tmp_path):
+    raw = [tool(f"{verb}_{noun}") for noun in ("webhook", "project") for verb in ("list", "get", "create", "delete")]
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(raw, "acme/hooks-mcp")))
+    asks = load_phrasebook(tmp_path / "phrases.yaml").tools["create_webhook"].ask
+    said = [text for text in asks if "{event" in text]
+    assert said and all('for the event "{event' in text for text in said)
 
 
 def test_totals_are_told_when_they_are_asked_for(tmp_path):
