@@ -391,10 +391,10 @@ class GroundingSearch:
         rows = [row for row in iterate_rows(content) if row is not content] if record is None else []
 
         def is_shown(call: GoldCall) -> bool:
-            if call.tool == tool or record is None:
-                listed = rows if call.effect == "read" else []
-                return call.result == content or (bool(listed) and all(self._lists(call.result, one) for one in listed))
-            return call.result == record or self._lists(call.result, record)
+            if record is not None and call.tool != tool:
+                return call.result == record or self._lists(call.result, record)
+            is_listed = bool(rows) and call.effect == "read" and all(self._lists(call.result, row) for row in rows)
+            return is_listed or (call.tool == tool and call.result == content)
 
         return any(map(is_shown, self.calls()))
 

@@ -143,6 +143,7 @@ class ReferenceTracker:
                 names = [str(self.known[key].value) for key in picks if self.known[key].how == "equals"]
                 owner, keys = self.refer(parameter, value, origin, held)
                 if owner in phrase:
+                    spoken_keys += keys
                     continue
                 owner, rows = _leave_out_name(owner, phrase), self._list_rows(origin)
                 holding = [row for row in rows if _is_named_by(str([*row.values()]), phrase)]

@@ -195,10 +195,10 @@ class ToolReader:
         if action == "update":
             fields = [c.name for c in data if not c.references and not c.follows]
             fields = [name for name in fields if name not in _MADE_BY | _MEASURED] or fields
-            if "sent_at" in entity.names:  # nobody makes a file of a message
-                fields = [one for one in fields if one != "kind"]
-            if "sent_at" in entity.names and "edit" not in name.split("_"):
-                return f"{with_article(self._noun)} stays as it was sent"
+            if "sent_at" in entity.names:
+                if "edit" not in name.split("_"):
+                    return f"{with_article(self._noun)} stays as it was sent"
+                fields = [one for one in fields if one != "kind"]  # nobody makes a file of a message
             if not is_free_text(entity.column(entity.label)):
                 fields = [name for name in fields if name != entity.label] or fields  # what has a name keeps it
             if not fields:

@@ -211,6 +211,16 @@ class ParcelDepot(Environment[DepotState]):
         return list(self.state.parcels.values())
 
     @tool(effect="read")
+    def count_parcels(self) -> dict[str, int]:
+        """Count the parcels."""
+        return {"count": len(self.state.parcels)}
+
+    @tool(effect="read")
+    def count_new_parcels(self) -> dict[str, int]:
+        """Count the parcels that were not sent."""
+        return {"count": sum(parcel.status == "new" for parcel in self.state.parcels.values())}
+
+    @tool(effect="read")
     def search_parcels(self, weight: int) -> list[Parcel]:
         """Find parcels of a weight.
 
@@ -248,6 +258,7 @@ class ParcelDepot(Environment[DepotState]):
         (("send_parcel", "get_parcel", "get_parcel"), ["send_parcel"]),
         (("get_parcel", "send_parcel"), ["get_parcel", "send_parcel"]),
         (("list_parcels", "search_parcels"), ["list_parcels"]),
+        (("count_parcels", "count_new_parcels"), ["count_parcels", "count_new_parcels"]),
         (("list_parcels", "send_parcel", "search_parcels"), ["list_parcels", "send_parcel", "search_parcels"]),
     ],
 )
