@@ -145,9 +145,7 @@ class SiblingPairs:
 
 def _find_difference(one: Trajectory, other: Trajectory) -> int:
     """Return the index of the first message that differs."""
-    pairs = zip(one.messages, other.messages, strict=False)
-    places = (place for place, (left, right) in enumerate(pairs) if identify_message(left) != identify_message(right))
-    return next(places, min(len(one.messages), len(other.messages)) - 1)
+    return min(_count_same(one.messages, other.messages), len(one.messages) - 1, len(other.messages) - 1)
 
 
 def identify_message(message: Message) -> bytes:
@@ -187,11 +185,11 @@ def _build_pair(kind: str, candidate: _Candidate, injected: bool) -> SiblingPair
 
 
 def _count_same(one: Sequence[Message], other: Sequence[Message]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next(
-        (place for place, (left, right) in pairs if identify_message(left) != identify_message(right)),
-        min(len(one), len(other)),
-    )
+    """Return the number of messages at the beginning that both have."""
+    for place, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right and identify_message(left) != identify_message(right):
+            return place
+    return min(len(one), len(other))
 
 
 def _show_play(name: str, messages: Sequence[Message], others: Sequence[Message], same: int, marked: int) -> ShownPlay:

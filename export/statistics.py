@@ -1,7 +1,7 @@
 """Numbers about a run, gathered record by record, for the card and the report."""
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -91,13 +91,13 @@ class Statistics:
     """Reason to trajectories that were not accepted; one trajectory may have several."""
     modes: Counter[str] = field(default_factory=Counter)
     variants: Counter[str] = field(default_factory=Counter)
-    sources: dict[str, Counter[bool]] = field(default_factory=dict)
+    sources: dict[str, Counter[bool]] = field(default_factory=lambda: defaultdict(Counter))
     """Source of the task to trajectories that were accepted (True) and were not."""
-    criteria: dict[str, Counter[str]] = field(default_factory=dict)
+    criteria: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Topic of a criterion to plays that met it ("met"), that did not ("unmet"), and in which it did not count."""
-    coverage: dict[str, Counter[str]] = field(default_factory=dict)
+    coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Environment to tool to successful and refused calls of the agent."""
-    models: dict[str, Counter[str]] = field(default_factory=dict)
+    models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Role to model to accepted trajectories."""
     pairs: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Environment and two tools that were called one after the other, to the accepted trajectory that first did."""
@@ -123,10 +123,10 @@ class Statistics:
         self.played[trajectory.environment] += 1
         self.outcomes[verdict.outcome] += 1
         self.reasons.update(verdict.reasons)
-        self.sources.setdefault(task.source or "chain", Counter())[verdict.accepted] += 1
+        self.sources[task.source or "chain"][verdict.accepted] += 1
         for each in verdict.rubric:
             status = each.left_out or ("met" if each.met else "undecided" if each.met is None else "unmet")
-            self.criteria.setdefault(each.about, Counter())[status] += 1
+            self.criteria[each.about][status] += 1
         if verdict.accepted:
             self._add_accepted(task, trajectory, number or sum(self.accepted.values()) + 1)
             self.skills.add(task, trajectory, own_tools)
@@ -175,9 +175,9 @@ class Statistics:
         self.characters.add(sum(len(message.content) for message in trajectory.messages))
         for turn in trajectory.turns:
             self.calls_per_turn.add(sum(turn.start <= event.message < turn.stop for event in trajectory.events))
-        self.coverage.setdefault(trajectory.environment, Counter()).update(names)
+        self.coverage[trajectory.environment].update(names)
         for role, model in trajectory.models.items():
-            self.models.setdefault(role, Counter())[model] += 1
+            self.models[role][model] += 1
         for pair in pairwise(names):
             self.pairs.setdefault((trajectory.environment, *pair), number)
 

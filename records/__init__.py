@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         build_compressed_path,
         find_form,
         has_records,
+        iter_placed_lines,
         open_records,
         remove_records,
     )
@@ -188,7 +189,9 @@ _NAMES = {
     "paths": "HUB SourcePath SourceReference",
     "record": "FrozenModel Record check_order format_first_error read_stored",
     "record_compression": "CompressedOutput compress_records open_output restore_records",
-    "record_files": "RecordSource build_compressed_path find_form has_records open_records remove_records",
+    "record_files": (
+        "RecordSource build_compressed_path find_form has_records iter_placed_lines open_records remove_records"
+    ),
     "record_lookup": "RecordLookup",
     "registry": "PluginSource Registry list_program_plugins",
     "secrets": "find_secret known_secrets redact_key_shapes redact_secrets",
@@ -352,6 +355,7 @@ __all__ = [
     "hash_bytes",
     "install_command",
     "is_too_deep",
+    "iter_placed_lines",
     "known_secrets",
     "list_answer_facts",
     "list_program_plugins",

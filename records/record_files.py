@@ -20,11 +20,16 @@ from trajsmith.records.links import open_no_follow
 from trajsmith.records.seekable_zstd import ZstdFrameReader
 from trajsmith.records.storage import open_whole_file
 
-BLOCK = 1 << 20
+BLOCK = 1 << 16
+"""Bytes read at a time: of larger blocks each one costs the system fresh pages, which takes twice the time."""
 PRINTED = 1 << 12
 """Bytes at both ends of a file that its fingerprint is made of."""
 INDEXED = 1 << 23
 """Plain files of more bytes get an index beside them at the first look-up; others are looked through each time."""
+
+REMEMBERED = 256
+_COUNTS: dict[tuple[int, ...], int] = {}
+"""Version of a file to its records: a command asks several times, and counting a large file takes a second."""
 
 
 def build_compressed_path(path: Path) -> Path:
@@ -112,7 +117,13 @@ class PlainSource:
 
     def count(self) -> int:
         """Return the number of records."""
-        return sum(not line.isspace() for line in self.iter_lines())
+        status = os.fstat(self._file.fileno())
+        version = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        if version not in _COUNTS:
+            if len(_COUNTS) >= REMEMBERED:
+                _COUNTS.clear()
+            _COUNTS[version] = sum(1 for _ in iter_placed_lines(self))
+        return _COUNTS[version]
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -171,6 +182,24 @@ def open_records(path: Path) -> RecordSource:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     raise InputError(f"{path} cannot be read: {os.strerror(errno.ENOENT)}")
+
+
+def iter_placed_lines(source: RecordSource) -> Iterator[tuple[int, memoryview]]:
+    """Iterate over the lines that are not blank, line ends included, each with its place; the last one may be torn.
+
+    A pass that only looks at places and sizes takes a quarter of the time that reading lines takes.
+    """
+    place, rest = 0, b""
+    for block in source.iter_blocks():
+        data, start = rest + block if rest else block, 0
+        view = memoryview(data)
+        while (end := data.find(b"\n", start) + 1) > 0:
+            if not data[start : start + 1].isspace() or not data[start:end].isspace():
+                yield place + start, view[start:end]
+            start = end
+        place, rest = place + start, data[start:]
+    if rest and not rest.isspace():
+        yield place, memoryview(rest)
 
 
 def compute_fingerprint(source: PlainSource) -> int:

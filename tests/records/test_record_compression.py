@@ -20,6 +20,7 @@ from trajsmith.records import (
     count_records,
     has_records,
     id_index,
+    iter_placed_lines,
     open_output,
     open_records,
     read_lines,
@@ -91,6 +92,22 @@ def test_both_forms_give_the_same_lines(file, small_frames, count):
     assert [path.name for path in file.parent.iterdir()] == ["entries.jsonl"]
     assert file.read_bytes() == plain
     assert file.stat().st_mtime_ns == time
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1 << 16])
+def test_placed_lines_are_those_that_are_not_blank(file, monkeypatch, block):
+    monkeypatch.setattr(record_files, "BLOCK", block)
+    texts = [b'{"a": 1}\n', b"\n", b" \t\r\n", b"  x\n", b"y" * 300 + b"\n", b"\n", b'{"torn":']
+    file.write_bytes(b"".join(texts))
+    kept = [(sum(map(len, texts[:number])), text) for number, text in enumerate(texts) if not text.isspace()]
+    with open_records(file) as source:
+        assert [(place, bytes(line)) for place, line in iter_placed_lines(source)] == kept
+
+
+def test_a_count_follows_the_file(file):
+    for count in (3, 5, 2):
+        write(file, make_entries(count))
+        assert [count_records(file), count_records(file)] == [count, count]
 
 
 def test_any_place_can_be_read(file, small_frames):

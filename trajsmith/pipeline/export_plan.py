@@ -14,12 +14,23 @@ import msgspec
 
 from trajsmith.export import SPLITS, SplitSettings
 from trajsmith.pipeline.run_directory import TRAJECTORIES, VERDICTS, RunDirectory, find_written_tasks
-from trajsmith.records import InputError, Record, RunError, TaskHeader, Verdict, content_hash, open_records
+from trajsmith.records import (
+    InputError,
+    Record,
+    RunError,
+    TaskHeader,
+    Verdict,
+    content_hash,
+    iter_placed_lines,
+    open_records,
+)
 
 ROWS_PER_CHUNK = 1000
 """Rows of a chunk, at least; a shard of more rows is one chunk."""
 PLACES_PER_ROW = 20
 """Judged trajectories of a chunk for each row that it may have: of a run that accepts next to nothing."""
+
+LINE_END = ord("\n")
 
 Head = TypeVar("Head", bound=msgspec.Struct)
 
@@ -205,17 +216,15 @@ def _iter_heads(path: Path, head: type[Head], model: type[Record]) -> Iterator[t
         try:
             yield decode(line), span
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise explain_bad_line(path, span, line, model) from error
+            raise explain_bad_line(path, span, bytes(line), model) from error
 
 
-def _iter_spans(path: Path) -> Iterator[tuple[Span, bytes]]:
+def _iter_spans(path: Path) -> Iterator[tuple[Span, memoryview]]:
     """Iterate over the lines of a file, but empty ones and a torn last one."""
-    start = 0
     with open_records(path) as source:
-        for line in source.iter_lines():
-            if not line.isspace() and line.endswith(b"\n"):
+        for start, line in iter_placed_lines(source):
+            if line[-1] == LINE_END:
                 yield Span(start, len(line)), line
-            start += len(line)
 
 
 def explain_bad_line(path: Path, span: Span, line: bytes, model: type[Record]) -> InputError:
