@@ -253,10 +253,21 @@ class Assigner:
             if any(value not in [get_value(row, parameter) for row in level.rows] for value in created):
                 return False
             values = [get_value(row, field) for row in level.rows]
-            cut = is_list_cut(tool, producer.arguments, producer.result, level.path)
-            return not cut or is_extreme_certain(tool, values, values[level.index])
+            return not is_cut(level) or is_extreme_certain(tool, values, values[level.index])
 
-        return RowWords(timed, has_extreme, DeclaredFields(self.phrasebook, parameter).list_for)
+        def is_cut(level: ListLevel) -> bool:
+            return is_list_cut(tool, producer.arguments, producer.result, level.path)
+
+        def is_only(level: ListLevel, field: str) -> bool:
+            return not is_cut(level) or self.values.is_only_row(level.row, parameter, field)
+
+        def is_grown(level: ListLevel) -> bool:
+            own = _find_own_id(level.row)
+            shown = [row.get(own) for row in level.rows if isinstance(row, dict)]
+            made = [later.result for later in calls[call + 1 :] if later.effect == "write"]
+            return bool(own) and any(_find_own_id(row) == own and row[own] not in shown for row in made)
+
+        return RowWords(timed, has_extreme, is_only, is_grown, DeclaredFields(self.phrasebook, parameter).list_for)
 
     def _joint_rows(
         self, tool: str, sources: Mapping[str, Any], context: AssignmentContext, rng: random.Random
@@ -288,6 +299,11 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
+
+
+def _find_own_id(row: Any) -> str:
+    """Return the field that identifies a row, the first that identifies anything; empty if there is none."""
+    return next((name for name in row if is_identifier(name)), "") if isinstance(row, dict) else ""
 
 
 def _find_sought(lookup: GoldCall, value: Any) -> FromUser | None:

@@ -21,6 +21,8 @@ _WORDS_ON_ID = frozenset(
     {"valid", "avoid", "paid", "prepaid", "unpaid", "grid", "liquid", "solid", "hybrid", "rapid", "fluid", "covid"}
 )
 _AWAY = frozenset({"delete", "remove", "move", "rename", "archive", "drop", "destroy", "purge", "trash"})
+_BACK = frozenset({"restore", "recover", "compute", "calculate"})
+"""Verbs that may stand before a word of `_AWAY` and take nothing away: restore_from_trash."""
 _VERBS = frozenset({
     "get", "list", "find", "search", "create", "add", "update", "delete", "remove", "set", "show", "read", "fetch",
     "query", "lookup", "look", "up", "make", "cancel", "change", "check", "view", "retrieve", "open", "close", "all",
@@ -41,9 +43,8 @@ def get_tool_noun(tool: str) -> tuple[str, ...]:
 
 
 def is_removal(tool: str) -> bool:
-    """Return whether a tool's name says that its object is gone afterwards."""
-    parts = split_name(tool)
-    return bool(parts) and parts[0] in _AWAY
+    """Return whether the verb of a tool's name, which may stand after a product's, says that its object is gone."""
+    return next((word for word in split_name(tool) if word in _AWAY or word in _VERBS or word in _BACK), "") in _AWAY
 
 
 def is_paging(name: str) -> bool:

@@ -39,6 +39,10 @@ class RowWords:
     """Fields that people say with the time of day; of others they say only the day."""
     has_extreme: Callable[[ListLevel, str], bool] = lambda level, field: True
     """Whether the extreme of a field of a list is that of all there is; False where the list was cut, or has grown."""
+    is_only: Callable[[ListLevel, str], bool] = lambda level, field: True
+    """Whether what is unique in a list by a field is so among all there is; False where a cut list hides another."""
+    is_grown: Callable[[ListLevel], bool] = lambda level: False
+    """Whether a row was made after the list was shown, so that its only row is no longer the only one."""
     declared: Callable[[ListLevel], Sequence[str] | None] = lambda level: None
     """Fields by which alone the rows of a list are called; None where any sayable field may serve."""
 
@@ -54,7 +58,8 @@ def choose_row(
         only: Probability that the only row of a list is left undescribed.
         words: What else decides which words are clear.
     """
-    if len(level.rows) == 1 and (not isinstance(level.row, dict) or rng.random() < only):
+    alone = len(level.rows) == 1 and not words.is_grown(level)
+    if alone and (not isinstance(level.row, dict) or rng.random() < only):
         return Selector(rows=level.path, how="only")
     if not isinstance(level.row, dict):
         return None
@@ -64,7 +69,7 @@ def choose_row(
         tiers[kind if kind in tiers else "said"] += _list_selectors(level, field, words)
     options = next((tier for tier in tiers.values() if tier), [])
     if not options:
-        return Selector(rows=level.path, how="only") if len(level.rows) == 1 else None
+        return Selector(rows=level.path, how="only") if alone else None
     return rng.choices([selector for _, selector in options], [weight for weight, _ in options])[0]
 
 
@@ -72,7 +77,8 @@ def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple
     values = [get_value(row, field) for row in level.rows]
     own = values[level.index]
     options = []
-    if values.count(own) == 1 and (field in words.timed or _is_only_on_its_day(own, values)):
+    clear = values.count(own) == 1 and words.is_only(level, field)
+    if clear and (field in words.timed or _is_only_on_its_day(own, values)):
         options.append((score_field(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
     comparable = (parse_datetime(own) is not None and set(split_name(field)) & _PAST) or (
         set(split_name(field)) & _PRICES and isinstance(own, int | float)

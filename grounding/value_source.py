@@ -3,7 +3,7 @@
 import copy
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any
@@ -79,6 +79,28 @@ class ValueSource:
     def mentions(self, value: Any) -> bool:
         """Return whether the initial state mentions a text at all; a text that it does not mention was made later."""
         return not isinstance(value, str) or value in self._text
+
+    def is_only_row(self, row: Mapping[str, Any], identifier: str, name: str) -> bool:
+        """Return False if the state has another row of the same table with the same value in a field.
+
+        Args:
+            row: A row that a tool showed.
+            identifier: Its field that identifies it.
+            name: The field.
+        """
+        same = self._keys.get((name, repr(row.get(name))), [])
+        own = str(row.get(identifier))
+        tables = {entity for entity, key in same if key == own}
+        return all(entity not in tables or key == own for entity, key in same)
+
+    @cached_property
+    def _keys(self) -> dict[tuple[str, str], list[tuple[str, str]]]:
+        """Field name and value to the (entity, row key) that have it."""
+        keys: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        for name, entries in self.by_name.items():
+            for entity, key, value in entries:
+                keys[name, repr(value)].append((entity, str(key)))
+        return keys
 
     def entries(self, field: SchemaField) -> list[tuple[str, Any, Any]]:
         """Rows that have a field of the parameter's name and type, those that belong to nobody's table first."""

@@ -31,13 +31,17 @@ class GoalWordings:
         calls: All calls of the task.
         rng: Source of randomness.
         questions: Share of reads that are asked for by a narrow question, where the phrasebook has some.
+        initial: Text of the initial state.
     """
 
-    def __init__(self, wording: Wording, calls: Sequence[GoldCall], rng: random.Random, questions: float) -> None:
+    def __init__(
+        self, wording: Wording, calls: Sequence[GoldCall], rng: random.Random, questions: float, initial: str = ""
+    ) -> None:
         self.wording = wording
         self.calls = calls
         self.rng = rng
         self.questions = questions
+        self.initial = initial
 
     def list_own(self, goal: int, held: set[str], step: ScenarioStep) -> Iterator[GoalPhrases]:
         """Yield the ways in which a scenario asks for a goal, best first."""
@@ -83,7 +87,9 @@ class GoalWordings:
     ) -> Iterator[GoalPhrases]:
         call, where = self.calls[goal], step.where if step is not None else {}
         reads = questions if call.effect == "read" else []
-        for askable in list_askable_questions(reads, goal, call.result, self.wording, self.rng, where, self.calls):
+        for askable in list_askable_questions(
+            reads, goal, call.result, self.wording, self.rng, where, self.calls, self.initial
+        ):
             if askable.row is None or askable.row.fact.key not in held:
                 yield GoalPhrases(askable.question.ask, askable.question.say, askable)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, get_value, iterate_nodes, join_path
+from trajsmith.grounding import build_selector_key, get_value, is_list_cut, iterate_nodes, join_path
 from trajsmith.grounding.row_fields import classify_field, list_sayable_fields, rank_fields
 from trajsmith.phrasing import Question, Wording, format_value, list_slots, pick_text, split_identifier, stem
 from trajsmith.querygen.requested_info import has_empty_list, iter_places
-from trajsmith.records import GoldCall, JsonValue, RequestedInfo, Selector, UserFact
+from trajsmith.records import GoldCall, JsonValue, RequestedInfo, Selector, UserFact, canonical_json
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _QUESTION_WORD = re.compile(
@@ -67,6 +67,7 @@ def list_askable_questions(
     rng: random.Random,
     where: Mapping[str, Sequence[JsonValue]] = MappingProxyType({}),
     calls: Sequence[GoldCall] = (),
+    initial: str = "",
 ) -> list[AskableQuestion]:
     """Return the questions that a result answers, in random order.
 
@@ -75,13 +76,16 @@ def list_askable_questions(
     Args:
         where: Field of such a row to the values that it may have.
         calls: All gold calls: where they change a row of the list, the question is about that one.
+        initial: Text of the initial state: what a cut list shows once stands twice in it where the rest has another.
     """
     askable = []
     for question in rng.sample(list(questions), len(questions)):
         row = None
         if question.row:
             changed = _list_changed(question.row, call, calls)
-            row = next(_iter_rows(question, call, result, wording, rng, where, changed), None)
+            choices = _iter_rows(question, call, result, wording, rng, where, changed)
+            reader = calls[call] if calls else None
+            row = next((row for row in choices if not _has_hidden_namesake(row, reader, wording, initial)), None)
             if row is None:
                 continue
         info = AskableQuestion(question, row)
@@ -95,6 +99,14 @@ def _list_changed(parameter: str, call: int, calls: Sequence[GoldCall]) -> list[
     before = [one.arguments[parameter] for one in calls[:call] if one.effect == "write" and parameter in one.arguments]
     after = [one.arguments[parameter] for one in calls[call:] if one.effect == "write" and parameter in one.arguments]
     return [*before[::-1], *after]
+
+
+def _has_hidden_namesake(row: RowChoice, call: GoldCall | None, wording: Wording, initial: str) -> bool:
+    """Return whether a list that is cut may lack a row that is called the same."""
+    selector = row.selector
+    if call is None or not is_list_cut(wording.tools.get(call.tool), call.arguments, call.result, selector.rows):
+        return False
+    return initial.count(f'"{selector.field}":{canonical_json(selector.value).decode()}') > 1
 
 
 def _iter_rows(

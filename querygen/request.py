@@ -94,7 +94,7 @@ class RequestWriter:
             voice: How the user speaks; plainly if left out.
             questions: Share of reads, among those of which narrow questions are known, that are asked by one.
         """
-        self.goal_wordings = GoalWordings(wording, calls, rng, questions)
+        self.goal_wordings = GoalWordings(wording, calls, rng, questions, initial)
         self.row_facts: dict[str, UserFact] = {}
         """What the user knows of the rows that questions are about."""
         self.check = ReferenceCheck(wording, initial, now)

@@ -256,3 +256,21 @@ def test_no_superlative_of_money_where_the_phrasebook_knows_the_thing() -> None:
 
     assert list_hows(declare(fare=["the one for {value|money}"])) == {"equals"}
     assert list_hows(RowWords()) == {"equals", "largest", "smallest"}
+
+
+def test_what_a_cut_list_hides_calls_no_row() -> None:
+    words = RowWords(frozenset({"departs_at"}), is_only=lambda level, field: level.row["standard_left"] != 12)
+    picks = [pick_values(CONNECTIONS, "$[*].departure_id", random.Random(seed), words=words) for seed in range(20)]
+    assert {value for values in picks for value, _ in values} == {"D0", "D2"}
+
+
+def test_the_only_row_of_a_list_is_told_by_name_once_there_is_another() -> None:
+    rows = [{"version_id": "V1", "name": "v1.0.0"}]
+    words = RowWords(is_grown=lambda level: True)
+    hows = {
+        selector.how
+        for seed in range(20)
+        for _, selectors in pick_values(rows, "$[*].version_id", random.Random(seed), only=1.0, words=words)
+        for selector in selectors
+    }
+    assert hows == {"equals"}

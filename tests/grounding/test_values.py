@@ -8,6 +8,7 @@ import pytest
 from trajsmith.grounding import ValueSource, generate_text, replace_value_at
 from trajsmith.grounding.argument_paths import build_arguments, get_argument_name, get_leaf_name, get_value_at
 from trajsmith.grounding.fields import SchemaField, get_types
+from trajsmith.grounding.names import is_removal
 from trajsmith.grounding.schema_values import fits_schema, has_format, list_boundary_values, list_invalid_values
 from trajsmith.grounding.text_generation import list_matching_texts
 from trajsmith.records import JsonObject
@@ -142,3 +143,23 @@ def test_arguments_are_built_from_leaves() -> None:
 )
 def test_names_on_a_path(path: str, argument: str, leaf: str) -> None:
     assert (get_argument_name(path), get_leaf_name(path)) == (argument, leaf)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "shown", "only"), [("table_id", 1, False), ("table_id", 3, True), ("name", 1, True)]
+)
+def test_a_row_is_the_only_one_of_its_table_with_a_value(identifier: str, shown: int, only: bool) -> None:
+    tables = {str(key): {"table_id": key, "name": name} for key, name in ((1, "events"), (2, "events"), (3, "users"))}
+    values = ValueSource({"tables": tables, "people": {"P1": {"name": "users"}}})
+    assert values.is_only_row(tables[str(shown)], identifier, "name") is only
+
+
+@pytest.mark.parametrize(
+    ("tool", "removes"),
+    [
+        ("delete_chat", True), ("ChatsController_deleteMessage", True), ("crm_archive_object", True),
+        ("list_deleted_chats", False), ("drive_get_trash", False), ("restore_from_trash", False),
+    ],
+)  # fmt: skip
+def test_a_tool_that_takes_away_is_told_by_its_verb(tool: str, removes: bool) -> None:
+    assert is_removal(tool) is removes

@@ -12,7 +12,7 @@ from trajsmith.phrasing import Phrasebook, Question, ScenarioStep, ToolPhrases, 
 from trajsmith.querygen.questions import list_askable_questions
 from trajsmith.querygen.request import RequestWriter
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
-from trajsmith.records import GoldCall, RecordDropped, ToolSpec
+from trajsmith.records import GoldCall, RecordDropped, ToolSpec, canonical_json
 from trajsmith.usersim.reporting import ReportWriter
 from trajsmith.verify.checks import derive_checks, run_check
 
@@ -239,6 +239,23 @@ def test_a_question_about_a_row_is_about_what_the_task_changes(home, seed, place
     calls = [*writes[:place], ORDERS, *writes[place:]]
     asked = list_askable_questions([BATTERY], place, ORDERS.result, home.wording, random.Random(seed), calls=calls)
     assert [question.row.selector.value for question in asked] == [meant]
+
+
+@pytest.mark.parametrize(("most", "asked"), [(4, ["door 2", "door 3", "door 4"]), (9, ["door 1"])])
+def test_a_question_is_about_no_row_whose_namesake_a_cut_list_hides(home, most, asked):
+    locks = home.wording.tools["list_locks"]
+    tools = [locks.model_copy(update={"description": f"Return at most {most} locks."})]
+    wording = Wording(home.wording.phrasebook, tools)
+    initial = canonical_json([*ORDERS.result["result"], {"lock_id": "L9", "lock_name": "door 1"}]).decode()
+    found = {
+        question.row.selector.value
+        for seed in range(30)
+        for question in list_askable_questions(
+            [BATTERY], 0, ORDERS.result, wording, random.Random(seed), calls=[ORDERS], initial=initial
+        )
+    }
+    assert found >= set(asked)
+    assert ("door 1" in found) == ("door 1" in asked)
 
 
 @pytest.mark.parametrize(("arguments", "fields"), [({"newsletter": True}, ()), ({"phone": "+44 7"}, ("$.phone",))])
