@@ -127,7 +127,7 @@ def _find_value(lexicon: RecordLexicon, kind: KnownRecord, known: KnownColumn, n
     pool = kind.label.pool
     if known.is_text:
         return lexicon.describe(pool, "text", name)
-    if known.pool == "url" and pool != "url":
+    if known.pool in ("url", "website") and pool != "url":
         return f"https://www.{_make_slug(name)}.example"
     if known.pool == "email" and pool == "company":
         return f"office@{_make_slug(name)}.example"

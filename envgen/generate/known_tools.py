@@ -195,7 +195,7 @@ class ToolReader:
         if action == "update":
             fields = [c.name for c in data if not c.references and not c.follows]
             fields = [name for name in fields if name not in _MADE_BY | _MEASURED] or fields
-            if "sent_at" in entity.names:
+            if any(column.name == "sent_at" for column in self._kind.columns):
                 if "edit" not in name.split("_"):
                     return f"{with_article(self._noun)} stays as it was sent"
                 fields = [one for one in fields if one != "kind"]  # nobody makes a file of a message

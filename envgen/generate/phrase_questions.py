@@ -59,12 +59,17 @@ class _AskedValue:
         """Return a clause with the value in a record that templates call `source`."""
         return clause.replace("{v}", render_slot(self.column, source))
 
+    @property
+    def missing(self) -> str:
+        """What is said where a record lacks the value: a server whose cores nobody entered is not without cores."""
+        return f"no {self.noun} set" if self.column.kind in ("whole", "number") else f"no {self.noun}"
+
     def tell(self, source: str) -> str:
         """Return what stands in brackets after the name of a record; a value that it lacks is said to be missing."""
         filled = self.fill(self.short, source)
         if self.column.required:
             return filled
-        return f"{{% if {source}.{self.column.name} is none %}}no {self.noun}{{% else %}}{filled}{{% endif %}}"
+        return f"{{% if {source}.{self.column.name} is none %}}{self.missing}{{% else %}}{filled}{{% endif %}}"
 
 
 def build_get_questions(entity: Entity) -> list[dict[str, Any]]:
@@ -249,7 +254,7 @@ def _state_each(asked: _AskedValue, name: str) -> str:
     states = f"{article} {asked.noun} of {name} is {asked.fill('{v}', 'r')}"
     if asked.column.required:
         return states
-    return f"{{% if r.{asked.column.name} is none %}}{name} has no {asked.noun}{{% else %}}{states}{{% endif %}}"
+    return f"{{% if r.{asked.column.name} is none %}}{name} has {asked.missing}{{% else %}}{states}{{% endif %}}"
 
 
 def _open_list(entity: Entity) -> str:

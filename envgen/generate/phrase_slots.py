@@ -29,12 +29,16 @@ _STATES: dict[str, tuple[str, ...]] = {
     "approved": ("already approved",), "reimbursed": ("paid back",), "discontinued": ("no longer sold",),
     "expired": ("no longer valid",), "processing": ("being processed",), "released": ("already out",),
     "waiting": ("still waiting",), "broken": ("out of order",), "muted": ("silenced",), "online": ("reachable",),
-    "confirmed": ("already confirmed",),
+    "confirmed": ("already confirmed",), "error": ("in error",), "proposal": ("at the proposal stage",),
+    "trial": ("on trial",), "interview": ("at the interview stage",), "offer": ("at the offer stage",),
+    "backlog": ("in the backlog",), "prospect": ("on the list of prospects",), "training": ("being trained",),
 }  # fmt: skip
 """What people say of things in a state, beside its own name, after "that are"."""
 
 
-_NAMED_APART = frozenset({"draft"})
+_NAMED_APART = frozenset(
+    {"draft", "error", "proposal", "trial", "interview", "offer", "backlog", "prospect", "training"}
+)
 """States whose names are nouns: nothing "is draft"."""
 
 
