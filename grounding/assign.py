@@ -264,8 +264,8 @@ class Assigner:
         def is_grown(level: ListLevel) -> bool:
             own = _find_own_id(level.row)
             shown = [row.get(own) for row in level.rows if isinstance(row, dict)]
-            made = [later.result for later in calls[call + 1 :] if later.effect == "write"]
-            return bool(own) and any(_find_own_id(row) == own and row[own] not in shown for row in made)
+            results = [later.result for later in calls[call + 1 :] if later.effect == "write"]
+            return bool(own) and any(_find_own_id(row) == own and row[own] not in shown for row in results)
 
         return RowWords(timed, has_extreme, is_only, is_grown, DeclaredFields(self.phrasebook, parameter).list_for)
 

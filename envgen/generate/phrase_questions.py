@@ -60,8 +60,8 @@ class _AskedValue:
         return clause.replace("{v}", render_slot(self.column, source))
 
     @property
-    def missing(self) -> str:
-        """What is said where a record lacks the value: a server whose cores nobody entered is not without cores."""
+    def absence(self) -> str:
+        """Return what is said where a record lacks the value: a server whose cores nobody entered has some."""
         return f"no {self.noun} set" if self.column.kind in ("whole", "number") else f"no {self.noun}"
 
     def tell(self, source: str) -> str:
@@ -69,7 +69,7 @@ class _AskedValue:
         filled = self.fill(self.short, source)
         if self.column.required:
             return filled
-        return f"{{% if {source}.{self.column.name} is none %}}{self.missing}{{% else %}}{filled}{{% endif %}}"
+        return f"{{% if {source}.{self.column.name} is none %}}{self.absence}{{% else %}}{filled}{{% endif %}}"
 
 
 def build_get_questions(entity: Entity) -> list[dict[str, Any]]:
@@ -254,7 +254,7 @@ def _state_each(asked: _AskedValue, name: str) -> str:
     states = f"{article} {asked.noun} of {name} is {asked.fill('{v}', 'r')}"
     if asked.column.required:
         return states
-    return f"{{% if r.{asked.column.name} is none %}}{name} has {asked.missing}{{% else %}}{states}{{% endif %}}"
+    return f"{{% if r.{asked.column.name} is none %}}{name} has {asked.absence}{{% else %}}{states}{{% endif %}}"
 
 
 def _open_list(entity: Entity) -> str:
