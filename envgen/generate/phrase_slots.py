@@ -81,7 +81,10 @@ def name_many(entity: Entity) -> str:
 def render_slot(column: TableColumn, source: str = "") -> str:
     name = f"{source}.{column.name}" if source else column.name
     money = column.kind == "number" and column.name in MONEY
-    return "{" + name + ("|money" if money else _PLAIN.get(column.kind, "")) + "}" + _find_unit(column)
+    unit = _find_unit(column)
+    if unit.endswith("s") and unit != " ms":
+        unit = f"{{% if {name} == 1 %}}{unit.removesuffix('s')}{{% else %}}{unit}{{% endif %}}"
+    return "{" + name + ("|money" if money else _PLAIN.get(column.kind, "")) + "}" + unit
 
 
 _UNITS = {
