@@ -81,10 +81,15 @@ def name_many(entity: Entity) -> str:
 def render_slot(column: TableColumn, source: str = "") -> str:
     name = f"{source}.{column.name}" if source else column.name
     money = column.kind == "number" and column.name in MONEY
+    return "{" + name + ("|money" if money else _PLAIN.get(column.kind, "")) + "}" + render_unit(column, name)
+
+
+def render_unit(column: TableColumn, slot: str) -> str:
+    """Return what stands after the number in a slot: " minutes", or " minute" after one; empty without a unit."""
     unit = _find_unit(column)
-    if unit.endswith("s") and unit != " ms":
-        unit = f"{{% if {name} == 1 %}}{unit.removesuffix('s')}{{% else %}}{unit}{{% endif %}}"
-    return "{" + name + ("|money" if money else _PLAIN.get(column.kind, "")) + "}" + unit
+    if not unit.endswith("s") or unit == " ms":
+        return unit
+    return f"{{% if {slot} == 1 %}}{unit.removesuffix('s')}{{% else %}}{unit}{{% endif %}}"
 
 
 _UNITS = {

@@ -24,6 +24,7 @@ from trajsmith.envgen.generate.phrase_slots import (
     render_called,
     render_quoted,
     render_slot,
+    render_unit,
 )
 from trajsmith.phrasing import is_noun, singularize, with_article
 
@@ -421,7 +422,7 @@ def _build_parameters(blueprint: Blueprint) -> dict[str, Any]:
             )
             if column.kind == "number" and name in MONEY:
                 value = "{value|money}"
-            value += render_slot(column).partition("}")[2]
+            value += render_unit(column, "value")
             quoted = f'"{value}"' if is_free_text(column) or name in LABELS else value
             tell = (
                 [f"{label.capitalize()}: {quoted}."]

@@ -1,6 +1,7 @@
 """Records of services that agree: texts with names, names with owners, dates with states, words with kinds."""
 
 import importlib.util
+import random
 import re
 from collections import Counter
 
@@ -18,7 +19,7 @@ from trajsmith.envgen.generate.tool_lists import ToolList
 from trajsmith.envgen.generate.tool_names import interpret_service_tool
 from trajsmith.envgen.scale.composition import compose_services, find_joined_tools
 from trajsmith.envgen.scale.services import read_service
-from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing import load_phrasebook, pick_text
 
 
 def tools(*names, parameters=(), about=""):
@@ -431,6 +432,15 @@ def test_numbers_are_said_with_what_they_count(book):
     asks = " ".join(book.tools["create_volume"].ask)
     assert "size gb" not in asks and "with the size {size_gb} GB" in asks
     assert all("as its" not in answer for one in book.tools["get_file"].questions for answer in one.answer)
+
+
+def test_one_minute_is_no_minutes(tmp_path):
+    (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(crud("meeting"), "acme/plans")))
+    book = load_phrasebook(tmp_path / "phrases.yaml")
+    tells = book.parameters["duration_minutes"].tell
+    for number, unit in ((1, " minute."), (2, " minutes.")):
+        texts = [pick_text([tell], {"value": number}, random.Random(0)) for tell in tells]
+        assert texts and all(text.endswith(f" {number}{unit}") for text in texts), texts
 
 
 def test_answers_call_records_by_name(tmp_path):
