@@ -21,7 +21,7 @@ from trajsmith.grounding.fields import (
 from trajsmith.grounding.grounder import Grounder
 from trajsmith.grounding.identity import find_user_names
 from trajsmith.grounding.lessons import Lessons
-from trajsmith.grounding.list_limits import is_end_out_of_reach, is_extreme_certain, is_list_cut
+from trajsmith.grounding.list_limits import has_namesake, is_end_out_of_reach, is_extreme_certain, is_list_cut
 from trajsmith.grounding.names import get_tool_noun, is_identifier, split_name
 from trajsmith.grounding.outdated_fields import update_outdated_fields
 from trajsmith.grounding.paths import (
@@ -85,6 +85,7 @@ __all__ = [
     "get_value",
     "get_value_at",
     "has_format",
+    "has_namesake",
     "has_type",
     "is_empty",
     "is_end_out_of_reach",

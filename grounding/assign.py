@@ -11,7 +11,7 @@ from trajsmith.grounding.argument_paths import get_argument_name
 from trajsmith.grounding.fields import SchemaField, get_array_item, list_input_fields
 from trajsmith.grounding.identity import UserIdentity
 from trajsmith.grounding.lessons import Lessons
-from trajsmith.grounding.list_limits import is_extreme_certain, is_list_cut
+from trajsmith.grounding.list_limits import has_namesake, is_extreme_certain, is_list_cut
 from trajsmith.grounding.names import is_identifier, is_page, is_paging, is_removal
 from trajsmith.grounding.paths import ListLevel, get_value
 from trajsmith.grounding.plan import ArgumentPlan, Assignment, Option
@@ -259,13 +259,15 @@ class Assigner:
             return is_list_cut(tool, producer.arguments, producer.result, level.path)
 
         def is_only(level: ListLevel, field: str) -> bool:
-            return not is_cut(level) or self.values.is_only_row(level.row, parameter, field)
+            like = self.values.find_rows(field, level.row.get(field)) if is_cut(level) else ()
+            return not has_namesake(like, level.row, field, producer.arguments)
 
         def is_grown(level: ListLevel) -> bool:
             own = _find_own_id(level.row)
-            shown = [row.get(own) for row in level.rows if isinstance(row, dict)]
             results = [later.result for later in calls[call + 1 :] if later.effect == "write"]
-            return bool(own) and any(_find_own_id(row) == own and row[own] not in shown for row in results)
+            ids = [row[own] for row in results if own and _find_own_id(row) == own]
+            shown = [row.get(own) for row in level.rows if isinstance(row, dict)]
+            return any(value not in shown and not self.values.mentions_field(own, value) for value in ids)
 
         return RowWords(timed, has_extreme, is_only, is_grown, DeclaredFields(self.phrasebook, parameter).list_for)
 

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trajsmith.grounding.names import is_paging, split_name
@@ -60,6 +60,31 @@ def is_extreme_certain(tool: ToolSpec | None, values: list[Any], own: Any) -> bo
         return values in (sorted(values), sorted(values, reverse=True))
     except TypeError:
         return False
+
+
+def has_namesake(
+    rows: Iterable[Mapping[str, Any]], row: Mapping[str, Any], field: str, arguments: Mapping[str, Any]
+) -> bool:
+    """Return whether two rows of a state are like one of a list, with the same value in a field.
+
+    Args:
+        rows: Rows of the state.
+        row: The row that the list shows.
+        field: The field.
+        arguments: Those of the call: a list of the payments of one account cannot lack a payment of another.
+    """
+    value, names = row.get(field), {name for name, inner in row.items() if not isinstance(inner, dict | list)}
+
+    def is_like(other: Mapping[str, Any]) -> bool:
+        own = other.get(field)
+        return (
+            own == value
+            and type(own) is type(value)
+            and 2 * len(names & other.keys()) >= len(names)
+            and all(other[name] == argument for name, argument in arguments.items() if name in other)
+        )
+
+    return value is not None and sum(map(is_like, rows)) > 1
 
 
 def find_page_size(tool: ToolSpec) -> int | None:

@@ -21,8 +21,12 @@ _WORDS_ON_ID = frozenset(
     {"valid", "avoid", "paid", "prepaid", "unpaid", "grid", "liquid", "solid", "hybrid", "rapid", "fluid", "covid"}
 )
 _AWAY = frozenset({"delete", "remove", "move", "rename", "archive", "drop", "destroy", "purge", "trash"})
-_BACK = frozenset({"restore", "recover", "compute", "calculate"})
+_BACK = frozenset(
+    {"restore", "recover", "undo", "undelete", "export", "upload", "download", "play", "toggle", "enable"}
+)
 """Verbs that may stand before a word of `_AWAY` and take nothing away: restore_from_trash."""
+_NOUNS = frozenset({"move", "archive", "drop", "trash"})
+"""Words of `_AWAY` that are nouns before another verb: stock_move_create."""
 _VERBS = frozenset({
     "get", "list", "find", "search", "create", "add", "update", "delete", "remove", "set", "show", "read", "fetch",
     "query", "lookup", "look", "up", "make", "cancel", "change", "check", "view", "retrieve", "open", "close", "all",
@@ -44,7 +48,10 @@ def get_tool_noun(tool: str) -> tuple[str, ...]:
 
 def is_removal(tool: str) -> bool:
     """Return whether the verb of a tool's name, which may stand after a product's, says that its object is gone."""
-    return next((word for word in split_name(tool) if word in _AWAY or word in _VERBS or word in _BACK), "") in _AWAY
+    verbs = [word for word in split_name(tool) if word in _AWAY or word in _BACK or word in _VERBS]
+    if verbs[:1] != list(split_name(tool)[:1]):
+        verbs = [word for place, word in enumerate(verbs) if word not in _NOUNS or not _VERBS & {*verbs[place + 1 :]}]
+    return bool(verbs) and verbs[0] in _AWAY
 
 
 def is_paging(name: str) -> bool:

@@ -40,7 +40,7 @@ class RowWords:
     has_extreme: Callable[[ListLevel, str], bool] = lambda level, field: True
     """Whether the extreme of a field of a list is that of all there is; False where the list was cut, or has grown."""
     is_only: Callable[[ListLevel, str], bool] = lambda level, field: True
-    """Whether what is unique in a list by a field is so among all there is; False where a cut list hides another."""
+    """Whether no row that a cut list hides has the same value in a field."""
     is_grown: Callable[[ListLevel], bool] = lambda level: False
     """Whether a row was made after the list was shown, so that its only row is no longer the only one."""
     declared: Callable[[ListLevel], Sequence[str] | None] = lambda level: None

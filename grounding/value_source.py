@@ -3,7 +3,7 @@
 import copy
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from trajsmith.grounding.names import is_identifier, split_name
 from trajsmith.grounding.rows import RowIndex
 from trajsmith.grounding.schema_values import has_type, list_nearby_values
 from trajsmith.grounding.text_generation import find_generic_texts
-from trajsmith.phrasing import find_clock_date, shift_within_calendar, singularize
+from trajsmith.phrasing import find_clock_date, iterate_rows, shift_within_calendar, singularize
 from trajsmith.records import JsonObject, canonical_json
 
 DEFAULT_CLOCK = datetime(2026, 3, 2, 9, 0)
@@ -80,27 +80,22 @@ class ValueSource:
         """Return whether the initial state mentions a text at all; a text that it does not mention was made later."""
         return not isinstance(value, str) or value in self._text
 
-    def is_only_row(self, row: Mapping[str, Any], identifier: str, name: str) -> bool:
-        """Return False if the state has another row of the same table with the same value in a field.
-
-        Args:
-            row: A row that a tool showed.
-            identifier: Its field that identifies it.
-            name: The field.
-        """
-        same = self._keys.get((name, repr(row.get(name))), [])
-        own = str(row.get(identifier))
-        tables = {entity for entity, key in same if key == own}
-        return all(entity not in tables or key == own for entity, key in same)
+    def find_rows(self, name: str, value: Any) -> list[JsonObject]:
+        """Return the objects of the initial state, wherever they stand, in which a field has a value."""
+        return self._rows.get((name, repr(value)), [])
 
     @cached_property
-    def _keys(self) -> dict[tuple[str, str], list[tuple[str, str]]]:
-        """Field name and value to the (entity, row key) that have it."""
-        keys: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-        for name, entries in self.by_name.items():
-            for entity, key, value in entries:
-                keys[name, repr(value)].append((entity, str(key)))
-        return keys
+    def _rows(self) -> dict[tuple[str, str], list[JsonObject]]:
+        rows: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
+        for row in iterate_rows(self.state):
+            for name, value in row.items():
+                if not isinstance(value, dict | list):
+                    rows[name, repr(value)].append(row)
+        return rows
+
+    def mentions_field(self, name: str, value: Any) -> bool:
+        """Return whether a field of this name has this value somewhere in the initial state."""
+        return f'"{name}":{canonical_json(value).decode()}' in self._text
 
     def entries(self, field: SchemaField) -> list[tuple[str, Any, Any]]:
         """Rows that have a field of the parameter's name and type, those that belong to nobody's table first."""

@@ -7,9 +7,28 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from trajsmith.grounding import build_selector_key, get_value, is_list_cut, iterate_nodes, join_path
+import orjson
+
+from trajsmith.grounding import (
+    build_selector_key,
+    find_rows,
+    get_value,
+    has_namesake,
+    is_list_cut,
+    iterate_nodes,
+    join_path,
+)
 from trajsmith.grounding.row_fields import classify_field, list_sayable_fields, rank_fields
-from trajsmith.phrasing import Question, Wording, format_value, list_slots, pick_text, split_identifier, stem
+from trajsmith.phrasing import (
+    Question,
+    Wording,
+    format_value,
+    iterate_rows,
+    list_slots,
+    pick_text,
+    split_identifier,
+    stem,
+)
 from trajsmith.querygen.requested_info import has_empty_list, iter_places
 from trajsmith.records import GoldCall, JsonValue, RequestedInfo, Selector, UserFact, canonical_json
 
@@ -106,7 +125,10 @@ def _has_hidden_namesake(row: RowChoice, call: GoldCall | None, wording: Wording
     selector = row.selector
     if call is None or not is_list_cut(wording.tools.get(call.tool), call.arguments, call.result, selector.rows):
         return False
-    return initial.count(f'"{selector.field}":{canonical_json(selector.value).decode()}') > 1
+    if initial.count(f'"{selector.field}":{canonical_json(selector.value).decode()}') < 2:
+        return False
+    shown = next(find_rows(call.result, selector))
+    return has_namesake(iterate_rows(orjson.loads(initial)), shown, selector.field, call.arguments)
 
 
 def _iter_rows(

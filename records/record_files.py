@@ -21,7 +21,8 @@ from trajsmith.records.seekable_zstd import ZstdFrameReader
 from trajsmith.records.storage import open_whole_file
 
 BLOCK = 1 << 16
-"""Bytes read at a time: of larger blocks each one costs the system fresh pages, which takes twice the time."""
+"""Bytes read at a time: for each larger block the system maps fresh pages, which takes twice as long."""
+WHITESPACE = b" \t\n\r\x0b\x0c"
 PRINTED = 1 << 12
 """Bytes at both ends of a file that its fingerprint is made of."""
 INDEXED = 1 << 23
@@ -29,7 +30,7 @@ INDEXED = 1 << 23
 
 REMEMBERED = 256
 _COUNTS: dict[tuple[int, ...], int] = {}
-"""Version of a file to its records: a command asks several times, and counting a large file takes a second."""
+"""Version of a file to the number of its records: a command asks several times, and a large file takes a second."""
 
 
 def build_compressed_path(path: Path) -> Path:
@@ -119,11 +120,12 @@ class PlainSource:
         """Return the number of records."""
         status = os.fstat(self._file.fileno())
         version = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-        if version not in _COUNTS:
+        count = _COUNTS.get(version)
+        if count is None:
             if len(_COUNTS) >= REMEMBERED:
                 _COUNTS.clear()
-            _COUNTS[version] = sum(1 for _ in iter_placed_lines(self))
-        return _COUNTS[version]
+            count = _COUNTS[version] = sum(1 for _ in iter_placed_lines(self))
+        return count
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -189,15 +191,17 @@ def iter_placed_lines(source: RecordSource) -> Iterator[tuple[int, memoryview]]:
 
     A pass that only looks at places and sizes takes a quarter of the time that reading lines takes.
     """
-    place, rest = 0, b""
+    place, pieces = 0, list[memoryview]()
     for block in source.iter_blocks():
-        data, start = rest + block if rest else block, 0
-        view = memoryview(data)
-        while (end := data.find(b"\n", start) + 1) > 0:
-            if not data[start : start + 1].isspace() or not data[start:end].isspace():
-                yield place + start, view[start:end]
-            start = end
-        place, rest = place + start, data[start:]
+        view, start = memoryview(block), 0
+        while (end := block.find(b"\n", start) + 1) > 0:
+            line = memoryview(b"".join([*pieces, view[start:end]])) if pieces else view[start:end]
+            if line[0] not in WHITESPACE or not bytes(line).isspace():
+                yield place, line
+            place, start, pieces = place + len(line), end, []
+        if start < len(block):
+            pieces.append(view[start:])
+    rest = b"".join(pieces)
     if rest and not rest.isspace():
         yield place, memoryview(rest)
 

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from trajsmith.grounding import ValueSource, generate_text, replace_value_at
+from trajsmith.grounding import ListLevel, ValueSource, generate_text, replace_value_at
 from trajsmith.grounding.argument_paths import build_arguments, get_argument_name, get_leaf_name, get_value_at
+from trajsmith.grounding.assign import Assigner
 from trajsmith.grounding.fields import SchemaField, get_types
 from trajsmith.grounding.names import is_removal
 from trajsmith.grounding.schema_values import fits_schema, has_format, list_boundary_values, list_invalid_values
 from trajsmith.grounding.text_generation import list_matching_texts
-from trajsmith.records import JsonObject
+from trajsmith.phrasing import Phrasebook
+from trajsmith.records import GoldCall, JsonObject, ToolSpec
 
 STATE: JsonObject = {
     "now": "2026-03-02T09:00:00",
@@ -145,20 +147,63 @@ def test_names_on_a_path(path: str, argument: str, leaf: str) -> None:
     assert (get_argument_name(path), get_leaf_name(path)) == (argument, leaf)
 
 
+TABLES = [
+    {"table_id": number, "name": name, "project_id": project}
+    for number, name, project in ((1, "events", "A"), (2, "events", "B"), (3, "users", "A"))
+]
+
+
+def read_row_words(rows: list[JsonObject], most: int, arguments: JsonObject, later: JsonObject | None = None) -> Any:
+    """Return the words for rows of a list of tables, after which a write had a result."""
+    schema = {"type": "object", "properties": {"project_id": {"type": "string"}}}
+    tool = ToolSpec(
+        server="desk", name="list_tables", description=f"Return at most {most} tables.", input_schema=schema
+    )
+    values = ValueSource(
+        {"tables": {str(row["table_id"]): row for row in TABLES}, "people": {"P1": {"name": "users", "role": "admin"}}}
+    )
+    listing = GoldCall(tool="list_tables", arguments=arguments, provenance={}, effect="read", result={"result": rows})
+    write = GoldCall(tool="change_table", arguments={}, provenance={}, effect="write", result=later or {})
+    return Assigner({"list_tables": tool}, values, Phrasebook(), 0.5).list_row_words("table_id", 0, [listing, write])
+
+
 @pytest.mark.parametrize(
-    ("identifier", "shown", "only"), [("table_id", 1, False), ("table_id", 3, True), ("name", 1, True)]
+    ("most", "arguments", "shown", "only"),
+    [
+        (2, {}, 0, False),  # the other table called events is not shown
+        (9, {}, 0, True),  # the list shows all
+        (2, {"project_id": "A"}, 0, True),  # the other one is of another project
+        (2, {}, 2, True),  # what else is called users is no table
+    ],
 )
-def test_a_row_is_the_only_one_of_its_table_with_a_value(identifier: str, shown: int, only: bool) -> None:
-    tables = {str(key): {"table_id": key, "name": name} for key, name in ((1, "events"), (2, "events"), (3, "users"))}
-    values = ValueSource({"tables": tables, "people": {"P1": {"name": "users"}}})
-    assert values.is_only_row(tables[str(shown)], identifier, "name") is only
+def test_a_row_of_a_cut_list_is_told_by_what_no_hidden_row_has(
+    most: int, arguments: JsonObject, shown: int, only: bool
+) -> None:
+    rows = [TABLES[0], TABLES[2]]
+    words = read_row_words(rows, most, arguments)
+    assert words.is_only(ListLevel("$.result", rows, rows.index(TABLES[shown])), "name") is only
+
+
+@pytest.mark.parametrize(
+    ("later", "grown"),
+    [
+        ({"table_id": 9, "name": "orders"}, True),
+        ({"table_id": 2, "name": "events", "project_id": "A"}, False),  # it was there before
+        ({"project_id": "C", "table_id": 9}, False),  # the project is what was made
+        ({}, False),
+    ],
+)
+def test_a_list_has_grown_once_a_row_of_its_kind_was_made(later: JsonObject, grown: bool) -> None:
+    words = read_row_words(TABLES[:1], 9, {}, later)
+    assert words.is_grown(ListLevel("$.result", TABLES[:1], 0)) is grown
 
 
 @pytest.mark.parametrize(
     ("tool", "removes"),
     [
         ("delete_chat", True), ("ChatsController_deleteMessage", True), ("crm_archive_object", True),
-        ("list_deleted_chats", False), ("drive_get_trash", False), ("restore_from_trash", False),
+        ("compute_delete_disk", True), ("move_list_item", True), ("list_deleted_chats", False),
+        ("drive_get_trash", False), ("restore_from_trash", False), ("stock_move_create", False), ("play_move", False),
     ],
 )  # fmt: skip
 def test_a_tool_that_takes_away_is_told_by_its_verb(tool: str, removes: bool) -> None:
