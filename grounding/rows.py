@@ -278,7 +278,7 @@ def sample_texts(index: RowIndex, rng: random.Random, most: int) -> list[str]:
         value for row in index.rows for alias, value in row.values.items() if alias[-1:] and alias[-1] in _TELLING
     )
     chosen = rng.sample(texts, min(len(texts), most))
-    phrases = [part for text in chosen for part in (text, max(text.split(), key=len))]
+    phrases = [part for text in chosen for part in (text, max(text.split(), key=len).strip(".,;:!?"))]
     return list(dict.fromkeys(phrases))
 
 

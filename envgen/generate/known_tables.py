@@ -193,8 +193,8 @@ class RecordReader:
         columns, used = list[TableColumn](), {label.name, *taken}
         for known in self._kind.columns:
             name = chosen.get(known.name, "")
-            if singularize(name) in self._known.keys() - {self._noun}:
-                name = "remarks"  # "the notes of that contact" are records of their own here
+            if singularize(name) in self._known.keys() - {self._noun}:  # "the notes of that contact" are records here
+                name = "remarks" if known.is_text else "tags" if known.kind == "texts" else name
             if not name or name in used or name == "status":
                 continue
             used.add(name)

@@ -434,6 +434,22 @@ def test_numbers_are_said_with_what_they_count(book):
     assert all("as its" not in answer for one in book.tools["get_file"].questions for answer in one.answer)
 
 
+@pytest.mark.parametrize(
+    ("nouns", "table", "named", "kind"),
+    [(("contact", "note"), "contacts", "remarks", "text"), (("bug", "label"), "bugs", "tags", "texts")],
+)
+def test_a_column_is_not_called_like_a_table_beside_it(nouns, table, named, kind):
+    columns = [
+        column
+        for number in range(20)
+        for entity in read(crud(*nouns), f"acme/place{number}").entities
+        if entity.table == table
+        for column in entity.columns
+    ]
+    assert {column.kind for column in columns if column.name == named} == {kind}
+    assert not {nouns[1], f"{nouns[1]}s"} & {column.name for column in columns}
+
+
 def test_one_minute_is_no_minutes(tmp_path):
     (tmp_path / "phrases.yaml").write_text(render_phrasebook(read(crud("meeting"), "acme/plans")))
     book = load_phrasebook(tmp_path / "phrases.yaml")
