@@ -67,6 +67,17 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return read_files(path)
 
 
+def test_a_worker_that_is_lost_as_it_answers_is_waited_for_again() -> None:
+    async def choose() -> tuple[int, bool]:
+        workers = RayWorkers.__new__(RayWorkers)
+        first, again = (asyncio.ensure_future(asyncio.sleep(seconds)) for seconds in (0, 0.05))
+        first.add_done_callback(lambda _: workers._answers.__setitem__(0, again))
+        workers._answers, workers._load, workers._run = [first], [0], "run"
+        return await workers._choose_worker(), again.done()
+
+    assert asyncio.run(choose()) == (0, True)
+
+
 def run_on_ray(cluster: Any, path: Path) -> dict[str, bytes]:
     run({**SETTINGS, "engine": {"kind": "ray", "workers": 2, "ray": {"address": cluster.address}}}, run=path)
     return read_files(path)

@@ -185,17 +185,18 @@ class RayWorkers:
             RunError: A worker cannot be started, or none answers in time.
         """
         self._answers = self._answers or [asyncio.ensure_future(self._wait_for(actor)) for actor in self._actors]
-        done, _ = await asyncio.wait(self._answers, timeout=BACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if not done:
-            raise RunError(
-                f"no worker of Ray answered within {BACK_SECONDS:.0f} s: look at `ray status`, then resume with "
-                f"`trajsmith resume {self._run}`"
-            )
-        for answer in done:
-            answer.result()
-        return min(
-            (number for number, answer in enumerate(self._answers) if answer in done), key=self._load.__getitem__
-        )
+        ready: list[int] = []
+        while not ready:  # a worker that answered may be lost again before this goes on
+            done, _ = await asyncio.wait(self._answers, timeout=BACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                raise RunError(
+                    f"no worker of Ray answered within {BACK_SECONDS:.0f} s: look at `ray status`, then resume with "
+                    f"`trajsmith resume {self._run}`"
+                )
+            for answer in done:
+                answer.result()
+            ready = [number for number, answer in enumerate(self._answers) if answer in done]
+        return min(ready, key=self._load.__getitem__)
 
     async def _wait_for(self, actor: Any) -> None:
         """Wait until an actor answers, which may have to be started on another node first.
