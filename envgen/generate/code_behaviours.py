@@ -167,7 +167,7 @@ def describe_behaviours(blueprint: Blueprint, entity: Entity) -> list[str]:
     return rules
 
 
-_DOES = {"create": "adds", "update": "changes", "delete": "deletes", "discard": "deletes", "restore": "restores"}
+_DOES = {"create": "adds", "update": "edits", "delete": "deletes", "discard": "deletes", "restore": "restores"}
 
 
 def describe_permissions(blueprint: Blueprint) -> list[str]:
@@ -194,7 +194,9 @@ def describe_permissions(blueprint: Blueprint) -> list[str]:
         if roles:
             rules.append(f"Only {' or '.join(with_article(role) for role in roles)} {does} {noun}.")
         if belongs:
-            rules.append(f"Only the {to_words(belongs)} of {noun} {does} it, as long as it has one.")
+            free = any(one.action == "move" and one.table == table and not one.belongs for one in blueprint.operations)
+            others = " Others may set its status." if free else ""
+            rules.append(f"Only the {to_words(belongs)} of {noun} {does} it, as long as it has one.{others}")
     if signed.table:
         noun = blueprint.entity(signed.table).noun
         own = [one for one in blueprint.operations if one.table == signed.table]
