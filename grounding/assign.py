@@ -259,7 +259,7 @@ class Assigner:
             return is_list_cut(tool, producer.arguments, producer.result, level.path)
 
         def is_only(level: ListLevel, field: str) -> bool:
-            like = self.values.find_rows(field, level.row.get(field)) if is_cut(level) else ()
+            like = self.values.list_rows_with(field, level.row.get(field)) if is_cut(level) else ()
             return not has_namesake(like, level.row, field, producer.arguments)
 
         def is_grown(level: ListLevel) -> bool:

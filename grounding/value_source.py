@@ -80,7 +80,7 @@ class ValueSource:
         """Return whether the initial state mentions a text at all; a text that it does not mention was made later."""
         return not isinstance(value, str) or value in self._text
 
-    def find_rows(self, name: str, value: Any) -> list[JsonObject]:
+    def list_rows_with(self, name: str, value: Any) -> list[JsonObject]:
         """Return the objects of the initial state, wherever they stand, in which a field has a value."""
         return self._rows.get((name, repr(value)), [])
 
