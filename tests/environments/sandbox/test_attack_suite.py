@@ -12,7 +12,7 @@ import pytest
 
 from trajsmith.environments.sandbox import attack_suite
 from trajsmith.environments.sandbox.attack_sources import ATTACKS, LOADING
-from trajsmith.environments.sandbox.attack_suite import AttackOutcome, AttackReport, run_attacks
+from trajsmith.environments.sandbox.attack_suite import AttackOutcome, AttackReport
 from trajsmith.environments.sandbox.launchers import SANDBOXES, launch_directly
 from trajsmith.environments.sandbox.probe import probe
 from trajsmith.environments.sandbox.settings import SandboxSettings
@@ -23,17 +23,24 @@ BUILT_IN = {"environment", "descriptors"}
 """What the built-in provider stops in every mode: it passes no keys and no descriptors on."""
 
 
+def run_attacks(mode: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command: memory is judged, so in a process where no other test's threads grow it."""
+    command = [sys.executable, "-m", "trajsmith", "env", "probe", "--attack", "--json", "--mode", mode, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("mode", "provider"), [("default", "built_in"), ("strict", "built_in"), ("default", "bubblewrap")]
 )
-async def test_no_attack_comes_through(mode: str, provider: str, full: bool) -> None:
+def test_no_attack_comes_through(mode: str, provider: str, full: bool) -> None:
     if not full and (mode, provider) != ("default", "built_in"):
         pytest.skip("another mode or provider: with --full")
     if not probe().modes[mode].works:  # type: ignore[index]
         pytest.skip(f"mode {mode} does not work here")
     if provider == "bubblewrap" and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
-    report = await run_attacks(mode, provider)
+    done = run_attacks(mode, "--provider", provider)
+    report = AttackReport.model_validate(json.loads(done.stdout))
     assert [one for one in report.outcomes if one.harm] == []
     assert len(report.outcomes) > 65 and {one.when for one in report.outcomes} == {"call", "load"}
     assert all(tried >= len(ATTACKS[kind]) for kind, (tried, _) in report.count().items())
@@ -42,8 +49,7 @@ async def test_no_attack_comes_through(mode: str, provider: str, full: bool) -> 
 def test_where_nothing_stops_them_the_attacks_succeed_and_the_command_says_so(full: bool) -> None:
     if not full:
         pytest.skip("attacks without a sandbox: with --full")
-    command = [sys.executable, "-m", "trajsmith", "env", "probe", "--attack", "--mode", "unsafe", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_attacks("unsafe")
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and "attacks were not stopped in mode unsafe" in done.stderr
     report = AttackReport.model_validate(json.loads(done.stdout))
