@@ -30,7 +30,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from trajsmith.records import JsonObject, Record, Task, Trajectory, Verdict, content_hash
+from trajsmith.records import JsonObject, Record, Task, Trajectory, Verdict, add_checksum
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "quickstart.yaml"
@@ -76,15 +76,15 @@ def _repeat_plays(source: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
             task = name_line(Task, task | {"seed": task["seed"] + number})
             play = name_line(Trajectory, played | {"task_id": task["id"]})
             judged = name_line(Verdict, verdict | {"trajectory_id": play["id"], "task_id": task["id"]})
-            first, *others = (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in (task, play, judged))
+            first, *others = (add_checksum(orjson.dumps(line)) for line in (task, play, judged))
             yield (first if task["id"] != before else b"", *others)
             before = task["id"]
 
 
 def name_line(kind: type[Record], content: JsonObject) -> JsonObject:
     """The JSON of a record with the id that its content must have."""
-    fixed = {key: value for key, value in content.items() if key not in ("id", *kind.VOLATILE)}
-    return content | {"id": f"{kind.PREFIX}_{content_hash(fixed, 16)}"}
+    named = {key: value for key, value in content.items() if key != "checksum"}
+    return named | {"id": kind.compute_id(named)}
 
 
 def measure(run: Path, workers: int, name: str | None) -> dict[str, Any]:

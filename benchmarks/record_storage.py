@@ -40,6 +40,7 @@ from trajsmith.records import (
     Task,
     Trajectory,
     Verdict,
+    add_checksum,
     has_records,
     open_records,
 )
@@ -86,9 +87,10 @@ def _rename(kind: type[Record], line: bytes, number: int, names: dict[bytes, byt
     content = orjson.loads(ID.sub(lambda match: b'"%b"' % names.get(match[1], match[1]), line))
     if "seed" in content:
         content["seed"] += number
+    content.pop("checksum", None)
     content["id"] = kind.compute_id(content)
     names[old] = content["id"].encode()
-    return orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE)
+    return add_checksum(orjson.dumps(content))
 
 
 def measure(work: Callable[[], Any]) -> tuple[Any, float, float]:

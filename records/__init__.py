@@ -88,7 +88,15 @@ if TYPE_CHECKING:
     from trajsmith.records.links import open_no_follow, refuse_link, refuse_links
     from trajsmith.records.message import FunctionCall, Message, ToolCall
     from trajsmith.records.paths import HUB, SourcePath, SourceReference
-    from trajsmith.records.record import FrozenModel, Record, check_order, format_first_error, read_stored
+    from trajsmith.records.record import (
+        FrozenModel,
+        Record,
+        add_checksum,
+        check_order,
+        format_first_error,
+        read_stored,
+        strip_checksum,
+    )
     from trajsmith.records.record_compression import (
         CompressedOutput,
         compress_records,
@@ -187,7 +195,7 @@ _NAMES = {
     "links": "open_no_follow refuse_link refuse_links",
     "message": "FunctionCall Message ToolCall",
     "paths": "HUB SourcePath SourceReference",
-    "record": "FrozenModel Record check_order format_first_error read_stored",
+    "record": "FrozenModel Record add_checksum check_order format_first_error read_stored strip_checksum",
     "record_compression": "CompressedOutput compress_records open_output restore_records",
     "record_files": (
         "RecordSource build_compressed_path find_form has_records iter_placed_lines open_records remove_records"
@@ -327,6 +335,7 @@ __all__ = [
     "UserFact",
     "Verdict",
     "WriterLock",
+    "add_checksum",
     "build_compressed_path",
     "build_page_policy",
     "canonical_json",
@@ -382,6 +391,7 @@ __all__ = [
     "shorten_name",
     "skip_last_collection",
     "storage_boundary",
+    "strip_checksum",
     "suggest_names",
     "template_environment",
     "to_one_line",

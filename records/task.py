@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, Self
 
+import orjson
 from pydantic import ConfigDict, PrivateAttr
 
 from trajsmith.records.answers import AnswerFact, RequestedInfo
@@ -11,7 +12,7 @@ from trajsmith.records.canonical import JsonValue, derive_seed
 from trajsmith.records.checks import Check, CheckAudit, NondeterminismMask
 from trajsmith.records.directory_tools import TOOL_SEARCH
 from trajsmith.records.grounded import GoldCall, UserFact
-from trajsmith.records.record import FrozenModel, Record
+from trajsmith.records.record import FrozenModel, Record, strip_checksum
 from trajsmith.records.rubric import Criterion
 from trajsmith.records.solution import ProgramSolution, TaskSource
 from trajsmith.records.tool import ToolSpec
@@ -148,9 +149,24 @@ class TaskHeader(Record):
 
     @classmethod
     def from_line(cls, line: bytes | str, where: str = "record") -> Self:
-        header = super().from_line(line, where)
-        header._line = line if isinstance(line, bytes) else line.encode()
+        data = line if isinstance(line, bytes) else line.encode()
+        header = cls._read_fields(data) or super().from_line(data, where)
+        header._line = data
         return header
+
+    @classmethod
+    def _read_fields(cls, line: bytes) -> Self | None:
+        """Read a line whose checksum holds without decoding its other fields; None if that cannot be done."""
+        from trajsmith.records.views import split_fields
+
+        written = strip_checksum(line)
+        if written is None:
+            return None
+        try:
+            values = split_fields(written)
+            return cls.model_validate({name: orjson.loads(values[name]) for name in cls.model_fields if name in values})
+        except ValueError:  # reading it as a whole says what is wrong
+            return None
 
     def whole(self) -> "Task":
         """The task.

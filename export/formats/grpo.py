@@ -40,7 +40,7 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
         "tools": row["tools"],
         "initial_state": task.initial_state,
         "state": item.state(task.initial_state),
-        "task": orjson.loads(task.to_line()),
+        "task": orjson.loads(task.to_json()),
         "seed": task.seed,
     }
 

@@ -39,7 +39,7 @@ def rows(item: ExportItem, settings: FormatSettings) -> Iterator[JsonObject]:
         "agent_name": AGENT,
         "prompt": messages[: find_assistant_messages(messages)[0]],
         "ability": "tool_use",
-        "reward_model": {"style": "rule", "ground_truth": task.to_line().decode().strip()},
+        "reward_model": {"style": "rule", "ground_truth": task.to_json().decode()},
         "extra_info": {
             "index": int(task.id.partition("_")[2][:15], 16), "split": item.split, "need_tools_kwargs": False,
             "task_id": task.id, "environment": row["environment"], "initial_state": task.initial_state,

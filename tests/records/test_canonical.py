@@ -19,6 +19,7 @@ from trajsmith.records import (
     content_hash,
     derive_seed,
     hash_bytes,
+    strip_checksum,
 )
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
@@ -86,6 +87,42 @@ def test_a_line_gives_the_record_back(body: JsonObject) -> None:
     assert line.count(b"\n") == 1
     assert again.id == note.id == again.content_id()
     assert again.to_line() == line
+
+
+@steady
+@given(
+    st.dictionaries(st.text(max_size=6) | st.just("checksum"), JSON, max_size=4), st.integers(0), st.integers(1, 255)
+)
+def test_a_line_of_which_one_byte_is_another_is_not_taken_for_the_written_one(
+    body: JsonObject, place: int, other: int
+) -> None:
+    note = Note(body=body)
+    line = note.to_line()
+    assert strip_checksum(line) == strip_checksum(line.rstrip()) == note.to_json()
+    place %= len(line) - 1
+    assert strip_checksum(line[:place] + bytes([line[place] ^ other]) + line[place + 1 :]) is None
+    assert strip_checksum(note.to_json()) is None
+
+
+def test_a_line_without_its_checksum_is_compared_with_its_id() -> None:
+    note = Note(body={"amount": 1}, seconds=2.0)
+    content = orjson.loads(note.to_json())
+    assert Note.from_line(note.to_json()) == Note.from_line(note.to_line().decode()) == note
+    assert Note.from_line(orjson.dumps({"checksum": "0" * 16} | content)) == note
+    assert Note.from_line(note.to_line().replace(b"2.0", b"3.0")).seconds == 3.0, (
+        "volatile fields have no part in the id"
+    )
+    for changed in (note.to_json(), note.to_line()):
+        with pytest.raises(InputError, match="changed by hand"):
+            Note.from_line(changed.replace(b'"amount":1', b'"amount":2'))
+
+
+@pytest.mark.parametrize(
+    "line", [b"[1]", b'["checksum"]', b"1", b'{"checksum":"a"}', b'{,"checksum":"44136fa355b3678a"}']
+)
+def test_a_line_that_is_no_record_is_refused(line: bytes) -> None:
+    with pytest.raises(InputError, match="here: "):
+        Note.from_line(line, "here")
 
 
 def test_an_id_that_is_given_is_kept() -> None:

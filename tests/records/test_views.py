@@ -14,13 +14,19 @@ from trajsmith.records import (
     InputError,
     JudgeOpinion,
     Message,
+    Persona,
     PrunedCall,
     StepLabel,
+    Task,
+    TaskHeader,
     ToolCall,
+    ToolSearch,
+    ToolSpec,
     Trajectory,
     TurnSpan,
     TurnVerdict,
     Verdict,
+    add_checksum,
     read_view,
 )
 from trajsmith.records.record import FrozenModel, Record
@@ -94,9 +100,16 @@ def test_a_view_has_all_fields_and_properties_of_the_record(record: Record) -> N
     ],
 )
 def test_a_changed_line_is_refused_as_that_of_a_record(change: dict[str, Any], reason: str) -> None:
-    content = orjson.loads(TRAJECTORY.to_line()) | change
-    with pytest.raises(InputError, match=reason):
-        read_view(Trajectory, orjson.dumps(content))
+    content = orjson.dumps(orjson.loads(TRAJECTORY.to_json()) | change)
+    for line in (content, TRAJECTORY.to_line().replace(TRAJECTORY.to_json()[:-1], content[:-1])):
+        with pytest.raises(InputError, match=reason):
+            read_view(Trajectory, line)
+
+
+def test_a_line_is_typed_also_under_a_checksum_that_somebody_made() -> None:
+    content = orjson.dumps(orjson.loads(TRAJECTORY.to_json()) | {"candidate": "many"})
+    with pytest.raises(InputError, match="candidate: "):
+        read_view(Trajectory, add_checksum(content))
 
 
 @pytest.mark.parametrize(
@@ -107,3 +120,33 @@ def test_a_changed_line_is_refused_as_that_of_a_record(change: dict[str, Any], r
 def test_what_is_no_json_is_refused(line: bytes) -> None:
     with pytest.raises(InputError, match="Invalid JSON"):
         read_view(Trajectory, line)
+
+
+TOOL = ToolSpec(server="bank", name="pay", description="Pay.", input_schema={"type": "object"})
+TASK = Task(
+    grounded_id="grounded_1", environments=("bank",), initial_state="a", persona=Persona(name="n", role="r", style="s"),
+    scenario="x", policy="", exposed_tools=("pay",), turns=(), mode="direct", difficulty=0.5, language="en", seed=3,
+    distractors=(TOOL,), search=ToolSearch(results=3, queries={"pay": ("pay a bill",)}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [TASK.to_line(), TASK.to_line().rstrip(), TASK.to_json()])
+def test_a_header_has_the_fields_of_its_task(line: bytes) -> None:
+    header = TaskHeader.from_line(line)
+    assert {name: getattr(header, name) for name in TaskHeader.model_fields} == {
+        name: getattr(TASK, name) for name in TaskHeader.model_fields
+    }
+    assert header.whole() == TASK
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"mode": "other"}, "mode: "), ({"seed": "many"}, "seed: "), ({"distractors": [{}]}, r"distractors\.0\.")],
+)
+def test_a_header_is_typed_whoever_made_the_line(change: dict[str, Any], reason: str) -> None:
+    content = orjson.dumps(orjson.loads(TASK.to_json()) | change)
+    for line in (content, add_checksum(content)):
+        with pytest.raises(InputError, match=reason):
+            TaskHeader.from_line(line)
+    with pytest.raises(InputError, match="changed by hand"):
+        TaskHeader.from_line(TASK.to_line().replace(b'"seed":3', b'"seed":4'))

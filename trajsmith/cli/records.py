@@ -4,7 +4,6 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Annotated
 
-import orjson
 import typer
 from rich.markup import escape
 from rich.table import Table
@@ -56,8 +55,8 @@ def show(
     from trajsmith.pipeline.record_search import find_records
 
     for record in find_records(directory, names):
-        data = record.to_line().rstrip(b"\n")
-        typer.echo(data if line else orjson.dumps(orjson.loads(data), option=orjson.OPT_INDENT_2))
+        text = record.to_line().rstrip(b"\n") if line else record.model_dump_json(exclude_none=True, indent=2)
+        typer.echo(text)
 
 
 def find(
