@@ -28,10 +28,21 @@ OWN = "trajsmith"
 
 @cache
 def _scan_entry_points() -> Any:
-    """Read the entry points of all installed distributions once; `select(group=...)` gives those of a group."""
+    """Read the entry points of all installed distributions once."""
     from importlib.metadata import entry_points  # not at the top: sandboxed workers import this module
 
     return entry_points()
+
+
+@cache
+def _select_entry_points(group: str) -> "tuple[EntryPoint, ...]":
+    return tuple(_scan_entry_points().select(group=group))
+
+
+@cache
+def _list_modules(*folders: str) -> tuple[str, ...]:
+    """Return the names of all modules in the folders of a package, but of those that begin with "_"."""
+    return tuple(module.name for module in iter_modules(folders) if not module.name.startswith("_"))
 
 
 @dataclass(frozen=True)
@@ -165,7 +176,7 @@ class Registry(Generic[T]):
         sources: dict[str, list[PluginSource]] = {}
         for name, module in self._list_built_in().items():
             sources[name] = [PluginSource(name, module, OWN)]
-        for entry in _scan_entry_points().select(group=f"{OWN}.{self.kind}"):
+        for entry in _select_entry_points(f"{OWN}.{self.kind}"):
             owner, module = (
                 f"{entry.dist.name} {entry.dist.version}" if entry.dist else "",
                 entry.value.partition(":")[0],
@@ -180,8 +191,7 @@ class Registry(Generic[T]):
     def _list_built_in(self) -> Mapping[str, str]:
         if not isinstance(self._built_in, str):
             return self._built_in
-        package = import_module(self._built_in)
-        names = [module.name for module in iter_modules(package.__path__) if not module.name.startswith("_")]
+        names = _list_modules(*import_module(self._built_in).__path__)
         return {name: f"{self._built_in}.{name}" for name in names}
 
     def _load(self, source: PluginSource) -> T:

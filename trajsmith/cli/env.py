@@ -62,14 +62,12 @@ def show(
     sandbox: Sandbox = None,
 ) -> None:
     """Show the policy, the tools and the state of an environment, and what its loader noted."""
-    from trajsmith.grounding import check_phrasebook, check_scenarios
     from trajsmith.phrasing import render_full_policy
-    from trajsmith.pipeline.environment_references import open_named_source
+    from trajsmith.pipeline.environment_references import check_words, open_named_source
 
     source = open_named_source(name, sandbox=sandbox)
     spec = run_async(source.spec())
-    check_phrasebook(source.phrasebook, spec)
-    check_scenarios(source.scenarios, spec)
+    check_words(source, spec)
     out.print(f"[bold]{spec.name}[/bold]  {spec.domain}  version {spec.version}\n{spec.description}\n", highlight=False)
     print_line(render_full_policy(spec) + "\n")
     out.print(_tools(spec))

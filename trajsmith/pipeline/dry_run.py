@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from trajsmith.environments.sources import open_source
-from trajsmith.grounding import check_phrasebook, check_scenarios
 from trajsmith.models import ROLES
 from trajsmith.pipeline.config import RunConfig, check_files
+from trajsmith.pipeline.environment_references import check_words
 from trajsmith.pipeline.live_exploration import needs_exploration
 from trajsmith.pipeline.runner import check_ready
 from trajsmith.pipeline.stages import check_roles
@@ -39,8 +39,7 @@ async def preview(config: RunConfig, out: Console) -> None:
         if spec.name in seen:
             raise InputError(f"two environments are named {spec.name!r}: list each once")
         seen.add(spec.name)
-        check_phrasebook(source.phrasebook, spec)
-        check_scenarios(source.scenarios, spec)
+        check_words(source, spec)
         tools += len(spec.tools)
         states = await source.states(config.seed)
         sampler = Sampler(GraphIndex(build_graph(spec.tools, config.graph), spec.name), config.sample)

@@ -14,7 +14,8 @@ from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
-from trajsmith.records import HUB, InputError, compose_yaml, format_first_error
+from trajsmith.grounding import check_phrasebook, check_scenarios
+from trajsmith.records import HUB, EnvironmentSpec, InputError, compose_yaml, format_first_error
 
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
 _CLASS = re.compile(r"(.*\.py):(\w+)")
@@ -179,3 +180,19 @@ def _size(text: str) -> Size:
         if size == text:
             return size
     raise InputError(f"--size is one of {', '.join(sizes)}, not {text!r}")
+
+
+def has_bundled_words(source: EnvironmentSource) -> bool:
+    """Return True if nobody but trajsmith wrote the words: to read every template at each start takes seconds."""
+    return getattr(source, "has_bundled_words", False)
+
+
+def check_words(source: EnvironmentSource, spec: EnvironmentSpec) -> None:
+    """Compare the phrasebook and the scenarios of an environment with its tools, if trajsmith does not bundle them.
+
+    Raises:
+        InputError: They cannot be used.
+    """
+    if not has_bundled_words(source):
+        check_phrasebook(source.phrasebook, spec)
+        check_scenarios(source.scenarios, spec)

@@ -23,6 +23,7 @@ from trajsmith.models.prompts import Prompts
 from trajsmith.models.registry import ModelRegistry
 from trajsmith.phrasing import ScenarioBook, Wording, set_language
 from trajsmith.pipeline.config import RunConfig
+from trajsmith.pipeline.environment_references import has_bundled_words
 from trajsmith.pipeline.run_directory import RunDirectory
 from trajsmith.pipeline.worker_pool import StageExecutor
 from trajsmith.querygen import TaskWriter
@@ -119,7 +120,7 @@ class RunContext:
         context = await cls.reopen(config, run)
         for place in context.places.values():
             stored_words = run.file(f"environments/{place.spec.name}.phrases.json").is_file()  # a run goes on with them
-            if not stored_words and not _has_bundled_words(place.source):
+            if not stored_words and not has_bundled_words(place.source):
                 check_phrasebook(place.source.phrasebook, place.spec)
             stored = tuple([run.put_state(state) for state in await place.source.states(config.seed)])
             if stored != place.states:
@@ -143,7 +144,7 @@ class RunContext:
             if spec.name in places:
                 raise InputError(f"two environments are named {spec.name!r}: list each once")
             states = tuple([content_hash(state) for state in await source.states(config.seed)])
-            if not _has_bundled_words(source):
+            if not has_bundled_words(source):
                 check_scenarios(source.scenarios, spec)
             wording = Wording(source.phrasebook, spec.tools, source.scenarios)
             broken = source.broken if isinstance(source, LinkedSource) else {}
@@ -178,7 +179,7 @@ class RunContext:
         """Return a key of what the graph depends on beside our code; None where other code or models take part."""
         config = self.config
         by_models = any(config.roles.of(role).model != SCRIPTED for role in ("refine", "classify"))
-        bundled = all(_has_bundled_words(place.source) for place in self.places.values())
+        bundled = all(has_bundled_words(place.source) for place in self.places.values())
         if by_models or config.graph.embedding or not bundled:
             return None
         states = {name: [place.spec.version, *place.states] for name, place in self.places.items()}
@@ -408,11 +409,6 @@ class RunContext:
 def _compose_handles(parts: list[EnvironmentHandle]) -> EnvironmentHandle:
     source = CompositeSource([CompositePart(part.source, part.spec) for part in parts])
     return EnvironmentHandle(source, source.joined, Wording(source.phrasebook, source.joined.tools), ())
-
-
-def _has_bundled_words(source: EnvironmentSource) -> bool:
-    """Return True if nobody but trajsmith wrote the words: to read every template at each start takes seconds."""
-    return getattr(source, "has_bundled_words", False)
 
 
 def _store_once(run: RunDirectory, file: str, name: str, value: JsonObject) -> None:
