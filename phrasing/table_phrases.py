@@ -78,6 +78,10 @@ class WritePhrases(FrozenModel):
     parameter: str
     where: dict[str, tuple[JsonValue, ...]] = {}
     """Field to the values that rows must have so that the call makes sense."""
+    whole: str = ""
+    """All rows of this kind, with `clause` in place of the words of `where`: "all the lights in my home"."""
+    clause: str = ""
+    """What `where` says of them: "that are on and online"."""
     arguments: dict[str, tuple[JsonValue, ...]] = {}
     """Other arguments, the same for every row: one of the values is drawn."""
     ask: tuple[str, ...] = Field(min_length=1)

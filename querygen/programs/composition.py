@@ -103,6 +103,8 @@ class _Table:
     rows: list[Row]
     whole: str
     how_many: str
+    inherited: frozenset[str]
+    """Fields that rows have of the parent's row, and not of their own."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,9 @@ class ProgramComposer:
                     whole = pick_text([phrases.whole], spoken_values, self.rng)
                     how_many = pick_text([phrases.how_many], spoken_values, self.rng)
                     if whole and how_many:
-                        return _Table(name, phrases, opening, listing, run.listed, whole, how_many)
+                        shown = [row for call in run.calls if call.tool == name for row in get_rows(call.result)]
+                        inherited = frozenset(run.listed[0]).difference(*shown)
+                        return _Table(name, phrases, opening, listing, run.listed, whole, how_many, inherited)
             if not phrases.opening:
                 break
         raise ProgramFailed(f"{name} lists too few rows, or more than it shows")
@@ -265,28 +269,27 @@ class ProgramComposer:
     def _draw_write(self, table: _Table, branch: bool) -> tuple[SolutionProgram, ProgramWords, WritePhrases]:
         write = self._pick(table.phrases.writes, "writes")
         fitting = [row for row in table.rows if all(row.get(name) in values for name, values in write.where.items())]
-        needed = [
-            name for name, values in write.where.items() if any(row.get(name) not in values for row in table.rows)
-        ]
+        needed = [name for name, each in write.where.items() if any(row.get(name) not in each for row in table.rows)]
         filters: list[_Filter] = []
         for name in needed:
             clauses = table.phrases.where.get(name, {})
-            values = sorted({str(row[name]) for row in fitting} & clauses.keys())
+            values = sorted({_key(row[name]) for row in fitting} & clauses.keys())
             value = self._pick(values, f"clauses for {name}")
-            own = next(row[name] for row in fitting if str(row[name]) == value)
+            own = next(row[name] for row in fitting if _key(row[name]) == value)
             filters.append(_Filter((KeepRows(field=name, how="equals", value=own),), clauses[value]))
             fitting = [row for row in fitting if row[name] == own]
+        conditions = [write.clause] if write.whole else [each.clause for each in filters]
         extra = [each for each in self._list_filters(table.phrases, fitting) if not set(needed) & _fields(each)]
         if extra and (not filters or self.rng.random() < 0.4):
             filters.append(self.rng.choice(extra))
+            conditions.append(filters[-1].clause)
         steps = tuple(step for each in filters for step in each.steps)
-        rows = self._keep(table.rows, steps)
-        if len(rows) < 2:
+        if len(rows := self._keep(table.rows, steps)) < 2:
             raise ProgramFailed("fewer than two rows to write to")
         arguments = {name: self.rng.choice(values) for name, values in write.arguments.items()}
         spoken = self.grounder.phrasebook.parameters
         spoken_values = {name: self._say(spoken.get(name), value) for name, value in arguments.items()}
-        clause = join_clauses([each.clause for each in filters])
+        whole, clause = write.whole or table.whole, join_clauses(conditions)
         measures = {name: each for name, each in write.measures.items() if each.sums}
         answer, measure, tested, adds = Aggregate(how="done"), None, None, ""
         if branch:
@@ -304,7 +307,7 @@ class ProgramComposer:
             }
         )
         words = ProgramWords(
-            whole=table.whole, how_many=table.how_many, rows=f"{table.whole}{clause}", clauses=clause, measure=measure,
+            whole=whole, how_many=table.how_many, rows=f"{whole}{clause}", clauses=clause, measure=measure,
             spoken_values=spoken_values,
         )  # fmt: skip
         return program, words, write
@@ -325,15 +328,19 @@ class ProgramComposer:
         return Branch(how="sum", field=name, above=self.rng.random() < 0.7, value=bound)
 
     def _program(self, table: _Table, steps: Sequence[Step], answer: Aggregate) -> SolutionProgram:
+        """Build a program; what the parent's rows tell is compared before the loop, but in a share of all rows."""
+        fields = table.inherited if answer.how != "share" else ()
+        early = [step for step in steps if isinstance(step, KeepRows) and step.field in fields]
         return SolutionProgram(
-            environment=self.grounder.spec.name, table=table.name, opening=table.opening, rows=table.listing,
-            steps=tuple(steps), answer=answer,
+            environment=self.grounder.spec.name, table=table.name, opening=table.opening,
+            rows=table.listing.model_copy(update={"parents": tuple(early)}),
+            steps=tuple(step for step in steps if step not in early), answer=answer,
         )  # fmt: skip
 
     def _pick(self, options: Sequence[T], of: str) -> T:
-        if not options:
-            raise ProgramFailed(f"no {of}")
-        return self.rng.choice(list(options))
+        if options:
+            return self.rng.choice(list(options))
+        raise ProgramFailed(f"no {of}")
 
     def _list_filters(self, phrases: TablePhrases, rows: Sequence[Row]) -> list[_Filter]:
         return [*self._list_clauses(phrases.where, rows), *self._list_bounds(phrases, rows)]
@@ -400,11 +407,8 @@ class ProgramComposer:
             raise ProgramFailed(f"fewer than {least} calls")
         if len(run.rows) < (1 if how in ("count", "labels", "share", "ordered") else 2):
             raise ProgramFailed("too few rows are left")
-        if (
-            program.steps
-            and len(run.rows) == len(run.listed)
-            and not any(step.kind == "look_up" for step in program.steps)
-        ):
+        looks_up = any(step.kind == "look_up" for step in program.steps)
+        if program.steps and len(run.rows) == len(run.listed) and not looks_up:
             raise ProgramFailed("the steps leave all rows")
         if run.answer in (0, 0.0, "", [], 100.0):
             raise ProgramFailed("the answer is trivial")
@@ -417,11 +421,8 @@ class ProgramComposer:
             raise ProgramFailed("rows cannot be told apart")
         for call in run.calls:
             tool = self.grounder.tools[call.tool]
-            if (
-                call.effect == "read"
-                and is_end_out_of_reach(tool, call.arguments, call.result)
-                and get_rows(call.result)
-            ):
+            cut = call.effect == "read" and is_end_out_of_reach(tool, call.arguments, call.result)
+            if cut and get_rows(call.result):
                 raise ProgramFailed(f"{call.tool} may hold more than it shows")
         if program.write is not None and run.taken:
             hashes = await self.runner.replay_states(run.calls)

@@ -158,7 +158,7 @@ class _Run:
             start = len(self.ran.calls)
             parents = await self._list(listing.parent)
             self.group += 1
-            for parent in parents:
+            for parent in [row for row in parents if all(passes(row, step) for step in listing.parents)]:
                 value = parent[listing.parent_key]
                 source = self._find_source(start, listing.parent_key, value)
                 arguments = {listing.parent_key: value, **listing.arguments}

@@ -29,6 +29,10 @@ def mutate_program(program: SolutionProgram, run: ProgramRun) -> Iterator[tuple[
             other_keep = step.model_copy(update={"how": "below" if step.how == "above" else "above"})
             steps = (*program.steps[:number], other_keep, *program.steps[number + 1 :])
             yield "program_bound", _replace(program, steps=steps), ()
+    for number in range(len(program.rows.parents)):
+        rest_parents = (*program.rows.parents[:number], *program.rows.parents[number + 1 :])
+        rows = program.rows.model_copy(update={"parents": rest_parents})
+        yield "program_filter", _replace(program, rows=rows), ()
     if program.answer.how in _FLIPPED:
         answer = program.answer.model_copy(update={"how": _FLIPPED[program.answer.how]})
         yield "program_aggregate", _replace(program, answer=answer), ()

@@ -13,6 +13,15 @@ from trajsmith.records import FrozenModel, GoldCall, JsonObject, JsonValue
 Comparison = Literal["equals", "above", "below"]
 
 
+class KeepRows(FrozenModel):
+    """Filter of rows by a comparison of one field."""
+
+    kind: Literal["keep"] = "keep"
+    field: str
+    how: Comparison
+    value: JsonValue
+
+
 class ListRows(FrozenModel):
     """The rows that the program is about: one call, one call per page, or one call per row of another list."""
 
@@ -26,15 +35,8 @@ class ListRows(FrozenModel):
     parent: "ListRows | None" = None
     parent_key: str = ""
     """Parameter that takes the field of this name of each row of the parent."""
-
-
-class KeepRows(FrozenModel):
-    """Filter of rows by a comparison of one field."""
-
-    kind: Literal["keep"] = "keep"
-    field: str
-    how: Comparison
-    value: JsonValue
+    parents: tuple[KeepRows, ...] = ()
+    """Filters of the parent's rows: no call is made for the others."""
 
 
 class LookUpRows(FrozenModel):
@@ -117,7 +119,7 @@ class SolutionProgram(FrozenModel):
         """Kinds of the operations, in order: "list", "loop", "keep", "join", "write", "sum", ..."""
         names = ["list"]
         names += ["pages"] if self.rows.page else []
-        names += ["loop"] if self.rows.parent else []
+        names += [*(["keep"] * len(self.rows.parents)), "loop"] if self.rows.parent else []
         for step in self.steps:
             names += ["loop", "join"] if step.kind == "look_up" else [step.kind]
         names += ["branch"] if self.branch else []

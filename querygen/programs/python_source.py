@@ -53,6 +53,7 @@ def _list(listing: ListRows, name: str) -> list[str]:
         own = f", {listing.parent_key}=parent[{listing.parent_key!r}]"
         return [
             *_list(listing.parent, "parents"),
+            *(line for step in listing.parents for line in _step(step, "parents")),
             f"{name} = []",
             "for parent in parents:",
             f"    for row in call({listing.tool!r}{own}{fixed})['result']:",
@@ -72,9 +73,9 @@ def _list(listing: ListRows, name: str) -> list[str]:
     ]
 
 
-def _step(step: Step) -> list[str]:
+def _step(step: Step, name: str = "rows") -> list[str]:
     if isinstance(step, KeepRows):
-        return [f"rows = [row for row in rows if row[{step.field!r}] {_SIGNS[step.how]} {step.value!r}]"]
+        return [f"{name} = [row for row in {name} if row[{step.field!r}] {_SIGNS[step.how]} {step.value!r}]"]
     if isinstance(step, LookUpRows):
         call = f"call({step.tool!r}, {step.field}=row[{step.field!r}])"
         return [f"rows = [{{**{call}, **row}} for row in rows]"]

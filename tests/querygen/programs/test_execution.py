@@ -9,6 +9,7 @@ from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.sandbox.solutions import SolutionSandbox
 from trajsmith.environments.session import ToolResult
 from trajsmith.querygen.programs.execution import ProgramRunner, compute_answer, passes, take_rows
+from trajsmith.querygen.programs.mutants import mutate_program
 from trajsmith.querygen.programs.operations import (
     Aggregate,
     KeepRows,
@@ -26,6 +27,7 @@ CLS = ENVIRONMENTS.get("smart_home")
 STATE: JsonObject = CLS.seed_state("small", 3).model_dump(mode="json")
 ROOMS = ListRows(tool="list_rooms")
 DEVICES = ListRows(tool="list_devices", parent=ROOMS, parent_key="room_id")
+GROUND_FLOOR = KeepRows(field="floor", how="equals", value="ground_floor")
 LIGHTS_ON = (
     KeepRows(field="kind", how="equals", value="light"),
     KeepRows(field="power", how="equals", value="on"),
@@ -57,6 +59,11 @@ ENERGY = LookUpRows(tool="get_energy_use", field="room_id")
             id="nested-loop-with-writes",
         ),
         pytest.param(
+            program(DEVICES.model_copy(update={"parents": (GROUND_FLOOR,)}), *LIGHTS_ON),
+            ("list", "keep", "loop", "keep", "keep", "keep", "count"),
+            id="nested-loop-over-some",
+        ),
+        pytest.param(
             program(ROOMS, TakeRows(field="temperature", descending=True, count=1), how="ordered"),
             ("list", "take", "ordered"),
             id="take",
@@ -84,6 +91,18 @@ async def test_a_loop_takes_its_argument_from_the_list_that_told_it() -> None:
         assert isinstance(source, FromOutput) and run.calls[source.call].tool == "list_devices"
         rows = run.calls[source.call].result["result"]  # type: ignore[call-overload,index]
         assert call.arguments["device_id"] in [row["device_id"] for row in rows]  # type: ignore[index,union-attr]
+
+
+async def test_no_call_is_made_for_rows_that_the_list_above_rules_out() -> None:
+    late = await runner().run(program(DEVICES, GROUND_FLOOR, how="count"), 60)
+    early = await runner().run(program(DEVICES.model_copy(update={"parents": (GROUND_FLOOR,)})), 60)
+    assert early.answer == late.answer > 0
+    floors = {row["room_id"]: row["floor"] for row in late.calls[0].result["result"]}  # type: ignore[call-overload,index]
+    looked_up = [floors[str(call.arguments["room_id"])] for call in early.calls[1:]]
+    assert set(looked_up) == {"ground_floor"} and len(early.calls) < len(late.calls)
+    assert ("program_filter", program(DEVICES), ()) in mutate_program(
+        program(DEVICES.model_copy(update={"parents": (GROUND_FLOOR,)})), early
+    )
 
 
 async def test_more_calls_than_allowed_are_refused() -> None:

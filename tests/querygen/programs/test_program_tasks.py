@@ -168,16 +168,25 @@ def test_questions_about_extremes_use_the_words_of_the_measure() -> None:
     assert format_bound(460, money) == "£460" and format_measure(460, money) == "£460.00"
 
 
+def get_python(task: Task) -> str:
+    assert task.solution is not None
+    return task.solution.python
+
+
 def test_long_requests_have_fifteen_calls_and_more(tmp_path: Path) -> None:
     config = """
 name: l
 seed: 2
 environments: [{library: smart_home, states: {medium: 1}}]
-sample: {count: 3}
+sample: {count: 12}
 sources: {chains: 0, long: 1}
 play: {candidates: 1}
 """
     done = run(tmp_path, config)
     tasks = list(read_records(done.file(TASKS), Task))
     assert tasks and all(task.source == "long" and 15 <= len(task.gold_calls) <= 50 for task in tasks)
+    late = "rows = [row for row in rows if row['floor']"  # devices have the floor of their room
+    assert all("list_devices" not in text or late not in text or "listed" in text for text in map(get_python, tasks))
+    written = [task for task in tasks if any(call.effect == "write" for call in task.gold_calls)]
+    assert written and all("in my home that are" in task.turns[0].query for task in written)
     assert all(verdict.accepted for verdict in read_records(done.file(VERDICTS), Verdict))
