@@ -112,7 +112,7 @@ class SmartHome(Environment[SmartHomeState]):
     def get_energy_use(
         self, room_id: str, weeks: Annotated[int, Field(ge=1, le=4, examples=[2, 3, 4])] = 4
     ) -> EnergyUse:
-        """Show how much electricity a room has used in the last full weeks, and what it cost.
+        """Show how much electricity a room has used in the last full weeks, and what it cost in pounds.
 
         Args:
             room_id: Room to look at.

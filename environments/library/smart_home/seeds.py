@@ -121,9 +121,9 @@ APPLIANCES: dict[str, tuple[Appliance, ...]] = {
     "bathroom": (Appliance("towel heater"), Appliance("extractor fan")),
     "study": (Appliance("printer"), Appliance("backup drive", always_on=True)),
     "main bedroom": (Appliance("electric blanket"), Appliance("air purifier")),
-    "nursery": (Appliance("night light"), Appliance("baby monitor", always_on=True)),
+    "nursery": (Appliance("sound machine"), Appliance("baby monitor", always_on=True)),
     "gym": (Appliance("treadmill", noisy=True), Appliance("fan")),
-    "conservatory": (Appliance("irrigation pump"), Appliance("plant lamp")),
+    "conservatory": (Appliance("irrigation pump"), Appliance("plant mister")),
     "music room": (Appliance("amplifier", noisy=True), Appliance("digital piano")),
 }
 OTHER_APPLIANCES = (Appliance("fan"), Appliance("dehumidifier"), Appliance("radio"), Appliance("smart socket"))
