@@ -14,6 +14,16 @@ from trajsmith.records import FrozenModel, JsonValue
 _RELATIVE = ("that ", "whose ", "which ", "where ", "on which", "from which", "for which")
 _START = re.compile(r"(?:^| (?:and )?)(?=that |whose |which |where |(?:on|from|for) which )")
 _PREDICATES = re.compile(r"that ((?:are|have|were|cost|include|lie|wait|do|go|brought|took) .*)")
+_SPEAKER = re.compile(r"\b(?:I've|I'm|I was|I am|I|my|me)\b")
+_SPOKEN_TO = {
+    "I've": "you've",
+    "I'm": "you're",
+    "I was": "you were",
+    "I am": "you are",
+    "I": "you",
+    "my": "your",
+    "me": "you",
+}
 _PLURALS = {"is": "are", "has": "have", "costs": "cost", "uses": "use"}
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -69,6 +79,11 @@ def find_predicate(clauses: str) -> str:
             return ""
         predicates.append(match[1])
     return " and ".join(predicates)
+
+
+def address_user(text: str) -> str:
+    """Return a user's words as the agent says them: "my orders" as "your orders"."""
+    return _SPEAKER.sub(lambda match: _SPOKEN_TO[match[0]], text)
 
 
 def describe_extreme(measure: MeasurePhrases | None, highest: bool) -> str:
@@ -221,14 +236,19 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
         if str(value)[:1].islower() and "." not in str(value):  # "main phone", and no file
             return [f"That is the {value}, at {own}."]
         return [f"{value} {extreme}{span}: {own}.", f"That is {value}, at {own}."]
-    statement = format_measure(value, measure)
+    statement, predicate = format_measure(value, measure), find_predicate(words.clauses)
+    whole = address_user(words.whole)
+    high, low = measure.extremes if measure is not None else ("", "")
+    of_rows = f"{measure.of if measure is not None else 'of'} {address_user(words.rows)}{span}"
+    told = f"of {whole} {address_user(predicate)}." if predicate and value != 1 else ""
     texts = {
-        "count": [f"There {'is' if value == 1 else 'are'} {statement}.", f"I count {statement}."],
-        "sum": [f"The combined {noun}{span} is {statement}.", f"Altogether, it comes to {statement}."],
-        "mean": [f"The average {noun}{span} is {statement}.", f"On average, it is {statement}."],
-        "share": [f"That is {statement}% of them.", f"{statement}%."],
-        "difference": [f"They are {statement} apart.", f"The difference is {statement}."],
+        "count": [f"{statement} {told}" if told else f"There {'is' if value == 1 else 'are'} {statement}."],
+        "sum": [f"The combined {noun} {of_rows} is {statement}.", f"Altogether, it comes to {statement}."],
+        "mean": [f"The average {noun} {of_rows} is {statement}."],
+        "share": [f"{statement}% {told}" if told else f"That is {statement}% of them."],
+        "difference": [f"The {high} and the {low} {noun} are {statement} apart.", f"The difference is {statement}."],
     }
+    texts["count"].append(f"I count {statement}.")
     return texts[answer.how]
 
 

@@ -15,6 +15,7 @@ from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunD
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.programs.sentences import (
+    address_user,
     describe_extreme,
     find_predicate,
     format_bound,
@@ -166,6 +167,18 @@ def test_questions_about_extremes_use_the_words_of_the_measure() -> None:
     assert make_plural("cost the most") == "cost the most"
     money = MeasurePhrases(noun="price", form="money")
     assert format_bound(460, money) == "£460" and format_measure(460, money) == "£460.00"
+
+
+@pytest.mark.parametrize(
+    ("words", "spoken"),
+    [
+        ("my orders that I've paid", "your orders that you've paid"),
+        ("my phones, which I was sent, cost me", "your phones, which you were sent, cost you"),
+        ("Irish melodies", "Irish melodies"),
+    ],
+)
+def test_the_answer_turns_to_the_user(words: str, spoken: str) -> None:
+    assert address_user(words) == spoken
 
 
 def get_python(task: Task) -> str:
