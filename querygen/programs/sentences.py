@@ -240,12 +240,14 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
     whole = address_user(words.whole)
     high, low = measure.extremes if measure is not None else ("", "")
     of_rows = f"{measure.of if measure is not None else 'of'} {address_user(words.rows)}{span}"
-    told = f"of {whole} {address_user(predicate)}." if predicate and value != 1 else ""
+    share_of_rows = f"of {whole} {address_user(predicate)}." if predicate and value != 1 else ""
     texts = {
-        "count": [f"{statement} {told}" if told else f"There {'is' if value == 1 else 'are'} {statement}."],
+        "count": [
+            f"{statement} {share_of_rows}" if share_of_rows else f"There {'is' if value == 1 else 'are'} {statement}."
+        ],
         "sum": [f"The combined {noun} {of_rows} is {statement}.", f"Altogether, it comes to {statement}."],
         "mean": [f"The average {noun} {of_rows} is {statement}."],
-        "share": [f"{statement}% {told}" if told else f"That is {statement}% of them."],
+        "share": [f"{statement}% {share_of_rows}" if share_of_rows else f"That is {statement}% of them."],
         "difference": [f"The {high} and the {low} {noun} are {statement} apart.", f"The difference is {statement}."],
     }
     texts["count"].append(f"I count {statement}.")
