@@ -240,6 +240,16 @@ def find_clock_date(state: dict[str, Any]) -> date:
     return next((moment for moment in map(parse_datetime, (state.get("now"), *inner)) if moment), date.min)
 
 
+def render_clock(state: dict[str, Any]) -> str:
+    """Render the time as people are told it: that of the environment, else the one that all of its parts agree on.
+
+    Empty if there is none.
+    """
+    parts = {str(part["now"]) for part in state.values() if isinstance(part, dict) and "now" in part}
+    now = state["now"] if "now" in state else next(iter(parts)) if len(parts) == 1 else ""
+    return str(now).replace("T", " ")[:16]
+
+
 def drop_second_stop(text: str) -> str:
     """Return a text without the full stop after a quotation that ends with one."""
     return _STOP_TWICE.sub(r"\1", text)

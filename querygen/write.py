@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt
 
 from trajsmith.environments import Session
 from trajsmith.grounding import build_selector_key, iterate_leaves, list_needed_keys
-from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice
+from trajsmith.phrasing import Wording, find_clock_date, format_value, get_user_voice, render_clock
 from trajsmith.phrasing.fact_detection import is_fact_stated
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.querygen.author import AuthorSettings, ModelTaskAuthor, TaskWording
@@ -301,8 +301,7 @@ class TaskWriter:
                     steps=steps,
                 )
             )
-        clock = str(state.get("now", "")).replace("T", " ")[:16]
-        return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, clock, story)
+        return TaskPlan(grounded, mode, persona, scenario, known, tuple(turns), now, render_clock(state), story)
 
     def _scripted(self, plan: TaskPlan) -> TaskWording:
         """The plan's own words.

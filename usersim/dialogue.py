@@ -7,7 +7,7 @@ from pydantic import Field, PositiveInt, model_validator
 from trajsmith.environments import Session, ToolResult, diff
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
-from trajsmith.phrasing import humanize, render_confirmation_policy
+from trajsmith.phrasing import humanize, render_clock, render_confirmation_policy
 from trajsmith.records import (
     Actor,
     CallEvent,
@@ -70,11 +70,6 @@ class PlaySettings(FrozenModel):
                 f"so set candidates to {self.faulty + 1} or more"
             )
         return self
-
-
-def render_clock(state: JsonObject) -> str:
-    """Render the environment's time as people are told it; empty if it has none."""
-    return str(state.get("now", "")).replace("T", " ")[:16]
 
 
 def render_system_prompt(

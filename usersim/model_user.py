@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from trajsmith.environments import ToolResult
 from trajsmith.models import ChatModel, ChatRequest
 from trajsmith.models.prompts import Prompts, PromptSpec
-from trajsmith.phrasing import Wording
+from trajsmith.phrasing import Wording, render_clock
 from trajsmith.records import EnvironmentSpec, JsonObject, Message, ModelFault, Task, UserFact, derive_seed
-from trajsmith.usersim.dialogue import render_clock
 from trajsmith.usersim.roles import AgentAct, UserAct, UserCall
 
 STOP = "###STOP###"

@@ -11,7 +11,7 @@ from trajsmith.environments.linked import LinkedSource, list_worlds
 from trajsmith.environments.linked_states import BrokenLinkError, StateLink, link_states, set_clock
 from trajsmith.environments.sources import EnvironmentSettings, expand_settings, open_source
 from trajsmith.grounding import check_scenarios
-from trajsmith.phrasing import load_phrasebook
+from trajsmith.phrasing import load_phrasebook, render_clock
 from trajsmith.records import InputError, content_hash
 
 SHOP = {
@@ -105,7 +105,8 @@ async def test_bundled_worlds_are_whole(name: str) -> None:
     check_scenarios(source.scenarios, spec)
     states = await source.states(5)
     assert source.broken == {}
-    assert len({state["now"] for state in states[0].values()}) == 1
+    (clock,) = {part["now"] for part in states[0].values()}
+    assert render_clock(states[0]) == clock.replace("T", " ")[:16], "the agent is told the time that all share"
     assert states == await open_worlds(name)[0].states(5)
     homes = source.composite.homes
     for scenario in source.scenarios.scenarios:
@@ -117,6 +118,31 @@ async def test_bundled_worlds_are_whole(name: str) -> None:
             if homes[scenario.find_step(reference.split(".")[0]).tool][0] != homes[step.tool][0]  # type: ignore[union-attr]
         ]
         assert crossing, f"{scenario.id}: no value crosses"
+
+
+@pytest.mark.parametrize("name", list_worlds())
+def test_nobody_books_a_trip_that_an_event_could_come_too_early_for(name: str) -> None:
+    """The user had to be in another town at nine and was given a ferry at 17:20."""
+    (source,) = open_worlds(name)
+    for scenario in source.world.scenarios:
+        tools = {step.name: step.tool for step in scenario.steps}
+        for step in scenario.steps:
+            if step.tool in ("travel.search_connections", "travel.book_trip", "travel.move_trip"):
+                givers = [tools[reference.split(".")[0]] for reference in step.same_as.values()]
+                assert not any(tool.startswith("calendar.") for tool in givers), f"{scenario.id}: {step.name}"
+
+
+@pytest.mark.parametrize("name", list_worlds())
+def test_nobody_pays_for_a_purchase_twice(name: str) -> None:
+    """The shop charged the user, who then sent the same amount to a friend."""
+    charged = ("retail.place_order", "travel.book_trip", "travel.reserve_room")
+    (source,) = open_worlds(name)
+    for scenario in source.world.scenarios:
+        tools = {step.name: step.tool for step in scenario.steps}
+        for step in scenario.steps:
+            amount = step.same_as.get("amount", "").split(".")[0]
+            if step.tool == "bank.pay_payee" and tools[amount] in charged:
+                assert all("card" in text for text in step.say), f"{scenario.id}: say that somebody else was charged"
 
 
 WORLD = """

@@ -5,7 +5,7 @@ import pytest
 from trajsmith.environments import NativeSession, ToolResult
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.grounding import Grounder, GroundSettings
-from trajsmith.phrasing import Phrasebook, Wording
+from trajsmith.phrasing import Phrasebook, Wording, render_clock
 from trajsmith.querygen import TaskWriter, WriteSettings
 from trajsmith.records import EnvironmentFault, FunctionCall, Message, RecordDropped, ToolCall, content_hash
 from trajsmith.toolgraph import GraphIndex, Sampler, SampleSettings, build_graph, sample_chains
@@ -224,6 +224,23 @@ async def test_a_refused_gold_call_makes_the_agent_give_up(bank):
     assert played.stop_reason == "agent_gave_up"
     assert "closed today" in played.messages[-1].content
     assert played.final_state == played.initial_state
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ({"now": "2026-02-02T13:10:00", "rooms": {}}, "2026-02-02 13:10"),
+        (
+            {"bank": {"now": "2026-02-02T13:10:00"}, "shop": {"now": "2026-02-02T13:10:00"}, "notes": {}},
+            "2026-02-02 13:10",
+        ),
+        ({"bank": {"now": "2026-02-02T13:10:00"}, "shop": {"now": "2026-05-09T08:00:00"}}, ""),
+        ({"rooms": {}, "limit": 3}, ""),
+    ],
+    ids=["one environment", "several with one clock", "clocks that differ", "no clock"],
+)
+def test_the_time_is_told_that_all_environments_agree_on(state, told):
+    assert render_clock(state) == told
 
 
 async def test_every_agent_is_told_when_to_ask_with_and_without_the_policy(bank):
