@@ -156,7 +156,6 @@ __all__ = [
     "pick_text",
     "pluralize",
     "render_clock",
-    "render_clock",
     "render_confirmation_policy",
     "render_fact",
     "render_full_policy",
