@@ -58,7 +58,7 @@ class MobileCare(Environment[MobileCareState]):
     6. A SIM is activated with the serial number that the customer reads from the phone. It must be one that was sent to
        this account and is not in use, and the line must be active. Afterwards the customer has to switch airplane mode
        on and off once.
-    7. Router settings are sent at most once a day and never to a router whose light is solid green. The customer must
+    7. Router settings are sent at most once a day and only to a router whose light is solid amber. The customer must
        read the code on the router's display; it has to match what the network sees.
     8. A technician comes only if the customer has restarted the router today, its light is still not green, and no
        outage of home internet is going on in the town. A customer has at most one visit booked. Visits are from
@@ -313,10 +313,10 @@ class MobileCare(Environment[MobileCareState]):
         sent = router.settings_sent_at
         if sent is not None and sent.date() == self.state.now.date():
             raise ToolError("settings were already sent to this router today")
-        if router.fault == "none":
-            raise ToolError("the router's light is solid green, so its settings are fine")
-        if router.fault in ("settings", "stuck"):
-            router.fault = "none"
+        if router.fault != "settings":
+            light = rules.LIGHTS[router.fault][0].replace("_", " ")
+            raise ToolError(f"the router's light is {light}, so its settings are not the trouble")
+        router.fault = "none"
         router.settings_sent_at = self.state.now
         router.wifi_channel = self.random().choice([each for each in (1, 6, 11) if each != router.wifi_channel])
         return SettingsSent(
