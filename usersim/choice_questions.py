@@ -38,7 +38,9 @@ class ChoiceWriter:
         self.rng = rng
         self.voice = voice
 
-    def write(self, parameter: str, rows: Sequence[Any], selector: Selector, earlier: str = "") -> str:
+    def write(
+        self, parameter: str, rows: Sequence[Any], selector: Selector, earlier: str = "", whole: bool = True
+    ) -> str:
         """Return the question.
 
         Args:
@@ -46,6 +48,7 @@ class ChoiceWriter:
             rows: What there is to choose from.
             selector: How the user will pick one.
             earlier: What was said before; a list that stands in it is not repeated.
+            whole: The rows are all that a result has shown; else no number of them is told as that of all.
         """
         entity = self.wording.entity(parameter)
         plain = get_language().grammar.which(entity)
@@ -57,13 +60,14 @@ class ChoiceWriter:
         names = self._name_rows(parameter, rows, selector)
         stacked = len(names) >= LEAST_ITEMS and sum(map(len, names)) > LINE
         detailed = any("," in name for name in names)
-        frames = [frame for frame in self.voice.chooses if "{rows}" in frame] if detailed or stacked else []
+        fitting = [frame for frame in self.voice.chooses if whole or "{count}" not in frame]
+        frames = [frame for frame in fitting if "{rows}" in frame] if detailed or stacked else []
         if stacked and frames:
             lead, _, question = draw_pattern(frames, self.rng).partition("{rows}")
             items = "\n".join(f"- {capitalize_first(_DETERMINER.sub('', name))}" for name in names)
             lead = lead.rstrip().format(count=len(rows), noun=entity.noun, plural=plural)
             return f"{lead}\n{items}\n\n{question.lstrip('. ')}".rstrip()
-        question = draw_pattern(frames or self.voice.chooses, self.rng).format(
+        question = draw_pattern(frames or fitting, self.rng).format(
             count=len(rows),
             noun=entity.noun,
             plural=plural,

@@ -403,7 +403,8 @@ class ScriptedAgent:
         if len(rows) < 2:
             return get_language().grammar.which(self.wording.entity(parameter))
         meant = select_meant_rows(rows, selector, self.task.turns[self.turn].query, self.wording, parameter)
-        return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told)
+        whole = len(meant) == len(list_current_rows(shown, selector, parameter, lambda *_: False))
+        return ChoiceWriter(self.wording, self.rng, self.voice).write(parameter, meant, selector, self.told, whole)
 
     def _answer(self) -> str:
         """Answer what was asked in this turn, with every fact that the task asks for."""

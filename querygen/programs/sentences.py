@@ -247,7 +247,7 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
         ],
         "sum": [f"The combined {noun} {of_rows} is {statement}.", f"Altogether, it comes to {statement}."],
         "mean": [f"The average {noun} {of_rows} is {statement}."],
-        "share": [f"{statement}% {share_of_rows}" if share_of_rows else f"That is {statement}% of them."],
+        "share": [f"{value:.1f}% {share_of_rows}" if share_of_rows else f"That is {value:.1f}% of them."],
         "difference": [f"The {high} and the {low} {noun} are {statement} apart.", f"The difference is {statement}."],
     }
     texts["count"].append(f"I count {statement}.")
