@@ -5,9 +5,9 @@ The phrases stand in the phrasebook under `tables`, one entry per tool that list
 """
 
 from collections.abc import Collection, Mapping
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from trajsmith.records import FrozenModel, JsonValue
 
@@ -90,6 +90,14 @@ class WritePhrases(FrozenModel):
     """Sentences that report it, over `names` (the labels of the rows) and the arguments."""
     measures: dict[str, MeasurePhrases] = {}
     """Numeric fields of the result that can be summed: the refund."""
+
+    @model_validator(mode="after")
+    def _says_what_it_keeps(self) -> Self:
+        if bool(self.whole) != bool(self.clause) or any("{" in text for text in (self.whole, self.clause)):
+            raise ValueError("whole and clause come together, and have no slots")
+        if self.whole and any(len(values) != 1 for values in self.where.values()):
+            raise ValueError("clause can only say what one value of each field in `where` means")
+        return self
 
 
 class TablePhrases(FrozenModel):

@@ -149,7 +149,7 @@ class TaskHeader(Record):
 
     @classmethod
     def from_line(cls, line: bytes | str, where: str = "record") -> Self:
-        data = line if isinstance(line, bytes) else line.encode()
+        data = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
         header = cls._read_fields(data) or super().from_line(data, where)
         header._line = data
         return header

@@ -10,6 +10,7 @@ from operator import or_
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
+import orjson
 
 from trajsmith.records.record import FrozenModel, Record, strip_checksum
 
@@ -28,13 +29,14 @@ def read_view(model: type[AnyRecord], line: bytes) -> AnyRecord:
         InputError: The line is no record of this kind, or its content was changed after it got its id.
     """
     written = strip_checksum(line)
-    if written is None:
-        return model.from_line(line)
     try:
-        view: AnyRecord = _create_decoder(model).decode(written)
+        view: Any = _create_decoder(model).decode(line if written is None else written)
     except (msgspec.DecodeError, ValueError, RecursionError):  # reading it as a record says what is wrong
         return model.from_line(line)
-    return view
+    if written is None and view.id != model.compute_id(orjson.loads(line)):
+        return model.from_line(line)
+    viewed: AnyRecord = view
+    return viewed
 
 
 def split_fields(content: bytes) -> dict[str, memoryview]:

@@ -29,6 +29,7 @@ from trajsmith.querygen.programs.execution import (
     get_rows,
     is_number,
     passes,
+    round_bound,
 )
 from trajsmith.querygen.programs.operations import (
     Aggregate,
@@ -87,6 +88,8 @@ class ComposedProgram(FrozenModel):
     words: ProgramWords
     write: WritePhrases | None = None
     run: ProgramRun
+    labels: tuple[str, ...] = ()
+    """Labels of all rows, those included that no call was made for."""
 
     @property
     def groups(self) -> tuple[int, ...]:
@@ -152,7 +155,8 @@ class ProgramComposer:
             except ProgramFailed as failed:
                 reasons.append(str(failed))
                 continue
-            return ComposedProgram(program=program, words=words, run=run, write=write)
+            labels = tuple(str(row.get(table.phrases.label)) for row in table.rows)
+            return ComposedProgram(program=program, words=words, run=run, write=write, labels=labels)
         raise RecordDropped("no_program", reasons[-1] if reasons else "nothing was tried")
 
     async def _open(self, name: str) -> _Table:
@@ -322,7 +326,7 @@ class ProgramComposer:
         if total <= 0:
             raise ProgramFailed(f"nothing to compare in {name}")
         factor = self.rng.choice((0.5, 0.6, 0.75, 1.3, 1.5))
-        bound = _round_bound(total * factor)
+        bound = round_bound(total * factor)
         if bound == round(total, 2):
             raise ProgramFailed("the bound is the sum")
         return Branch(how="sum", field=name, above=self.rng.random() < 0.7, value=bound)
@@ -366,7 +370,7 @@ class ProgramComposer:
             if len(values) < 4 or not all(is_number(value) for value in values):
                 continue
             ranked = sorted(values)
-            bound = _round_bound(ranked[self.rng.randrange(1, len(ranked) - 1)] * 1.02)
+            bound = round_bound(ranked[self.rng.randrange(1, len(ranked) - 1)] * 1.02)
             filters += self._bound(name, words, bound, values, phrases.measures.get(name))
         return filters
 
@@ -414,7 +418,7 @@ class ProgramComposer:
             raise ProgramFailed("the answer is trivial")
         if how == "share" and run.rows == run.listed:
             raise ProgramFailed("the share is trivial")
-        labels = [str(row.get(table.phrases.label)) for row in run.listed]
+        labels = [str(row.get(table.phrases.label)) for row in table.rows]
         if (program.write is not None or how in ("labels", "ordered", "largest", "smallest")) and (
             len(set(labels)) < len(labels) or _hold_each_other(labels)
         ):
@@ -442,9 +446,3 @@ def _fields(each: _Filter) -> set[str]:
 
 def _key(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _round_bound(value: float) -> int:
-    """Round to one or two leading digits, as people give bounds."""
-    unit = 1 if value < 20 else 5 if value < 100 else 10 if value < 500 else 50 if value < 2000 else 100
-    return max(1, round(value / unit) * unit)

@@ -339,3 +339,9 @@ def compute_answer(rows: Sequence[Row], answer: Aggregate, listed: int) -> JsonV
         raise ProgramFailed(f"two rows have the {how} {answer.field}")
     label: JsonValue = rows[values.index(extreme)].get(answer.label)
     return label
+
+
+def round_bound(value: float) -> int:
+    """Round to one or two leading digits, as people give bounds."""
+    unit = 1 if value < 20 else 5 if value < 100 else 10 if value < 500 else 50 if value < 2000 else 100
+    return max(1, round(value / unit) * unit)

@@ -26,13 +26,17 @@ def mutate_program(program: SolutionProgram, run: ProgramRun) -> Iterator[tuple[
         elif step.kind in ("keep", "join"):
             yield "program_filter", _replace(program, steps=rest), ()
         if isinstance(step, KeepRows) and step.how != "equals":
-            other_keep = step.model_copy(update={"how": "below" if step.how == "above" else "above"})
-            steps = (*program.steps[:number], other_keep, *program.steps[number + 1 :])
+            steps = (*program.steps[:number], _flip_bound(step), *program.steps[number + 1 :])
             yield "program_bound", _replace(program, steps=steps), ()
     for number in range(len(program.rows.parents)):
         rest_parents = (*program.rows.parents[:number], *program.rows.parents[number + 1 :])
         rows = program.rows.model_copy(update={"parents": rest_parents})
         yield "program_filter", _replace(program, rows=rows), ()
+        if program.rows.parents[number].how != "equals":
+            flipped = _flip_bound(program.rows.parents[number])
+            parents = (*program.rows.parents[:number], flipped, *program.rows.parents[number + 1 :])
+            rows = program.rows.model_copy(update={"parents": parents})
+            yield "program_bound", _replace(program, rows=rows), ()
     if program.answer.how in _FLIPPED:
         answer = program.answer.model_copy(update={"how": _FLIPPED[program.answer.how]})
         yield "program_aggregate", _replace(program, answer=answer), ()
@@ -48,6 +52,10 @@ def mutate_program(program: SolutionProgram, run: ProgramRun) -> Iterator[tuple[
         if others:
             yield "program_other_row", program, (*keys[:-1], others[0])
             yield "program_added_row", program, (*keys, others[0])
+
+
+def _flip_bound(step: KeepRows) -> KeepRows:
+    return step.model_copy(update={"how": "below" if step.how == "above" else "above"})
 
 
 def _replace(program: SolutionProgram, **changed: object) -> SolutionProgram:

@@ -14,7 +14,7 @@ from trajsmith.records import FrozenModel, JsonValue
 _RELATIVE = ("that ", "whose ", "which ", "where ", "on which", "from which", "for which")
 _START = re.compile(r"(?:^| (?:and )?)(?=that |whose |which |where |(?:on|from|for) which )")
 _PREDICATES = re.compile(r"that ((?:are|have|were|cost|include|lie|wait|do|go|brought|took) .*)")
-_SPEAKER = re.compile(r"\b(?:I've|I'm|I was|I am|I|my|me)\b")
+_SPEAKER = re.compile(r"\"[^\"]*\"|\b(?:I've|I'm|I was|I am|I|my|me)\b(?!\.)")
 _SPOKEN_TO = {
     "I've": "you've",
     "I'm": "you're",
@@ -82,8 +82,8 @@ def find_predicate(clauses: str) -> str:
 
 
 def address_user(text: str) -> str:
-    """Return a user's words as the agent says them: "my orders" as "your orders"."""
-    return _SPEAKER.sub(lambda match: _SPOKEN_TO[match[0]], text)
+    """Return a user's words as the agent says them: "my orders" as "your orders"; quotations stay as they are."""
+    return _SPEAKER.sub(lambda match: _SPOKEN_TO.get(match[0], match[0]), text)
 
 
 def describe_extreme(measure: MeasurePhrases | None, highest: bool) -> str:

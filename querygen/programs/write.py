@@ -304,7 +304,7 @@ def _list_other_labels(composed: ComposedProgram) -> list[str]:
     if program.answer.how not in ("labels", "ordered", "largest", "smallest"):
         return []
     meant = {str(each) for each in (run.answer if isinstance(run.answer, list) else [run.answer])}
-    labels = [str(row.get(program.answer.label)) for row in run.listed]
+    labels = composed.labels or [str(row.get(program.answer.label)) for row in run.listed]
     return [label for label in dict.fromkeys(labels) if label not in meant]
 
 

@@ -89,6 +89,11 @@ def test_a_view_has_all_fields_and_properties_of_the_record(record: Record) -> N
     compare(record, pickle.loads(pickle.dumps(view)))
 
 
+@pytest.mark.parametrize("record", [TRAJECTORY, VERDICT], ids=["trajectory", "verdict"])
+def test_a_line_of_an_older_version_gives_the_same_view(record: Record) -> None:
+    assert read_view(type(record), record.to_json()) == read_view(type(record), record.to_line())
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

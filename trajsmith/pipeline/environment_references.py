@@ -14,7 +14,6 @@ from trajsmith.environments.linked import list_worlds
 from trajsmith.environments.sandbox.settings import MODES
 from trajsmith.environments.session import EnvironmentSource
 from trajsmith.environments.sources import EnvironmentSettings, Size, expand_settings, open_source
-from trajsmith.grounding import check_phrasebook, check_scenarios
 from trajsmith.records import HUB, EnvironmentSpec, InputError, compose_yaml, format_first_error
 
 _ENTRY = re.compile(r"(.*\.ya?ml)(?::(.+))?")
@@ -193,6 +192,8 @@ def check_words(source: EnvironmentSource, spec: EnvironmentSpec) -> None:
     Raises:
         InputError: They cannot be used.
     """
+    from trajsmith.grounding import check_phrasebook, check_scenarios
+
     if not has_bundled_words(source):
         check_phrasebook(source.phrasebook, spec)
         check_scenarios(source.scenarios, spec)

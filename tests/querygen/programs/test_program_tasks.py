@@ -1,19 +1,25 @@
 """Programmatic tasks: natural requests, checks that catch mutants, and plays that are accepted."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from pydantic import ValidationError
 
+from trajsmith.environments import NativeSession
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
+from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import load_phrasebook
-from trajsmith.phrasing.table_phrases import MeasurePhrases
+from trajsmith.phrasing.table_phrases import MeasurePhrases, WritePhrases
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.querygen.programs import composition
+from trajsmith.querygen.programs.composition import ProgramComposer, ProgramSettings
 from trajsmith.querygen.programs.sentences import (
     address_user,
     describe_extreme,
@@ -23,7 +29,8 @@ from trajsmith.querygen.programs.sentences import (
     join_clauses,
     make_plural,
 )
-from trajsmith.records import InputError, Task, Trajectory, Verdict
+from trajsmith.querygen.programs.write import _list_other_labels
+from trajsmith.records import InputError, RecordDropped, Task, Trajectory, Verdict
 from trajsmith.records.journal import read_records
 from trajsmith.verify.solution_check import check_solution
 
@@ -175,10 +182,40 @@ def test_questions_about_extremes_use_the_words_of_the_measure() -> None:
         ("my orders that I've paid", "your orders that you've paid"),
         ("my phones, which I was sent, cost me", "your phones, which you were sent, cost you"),
         ("Irish melodies", "Irish melodies"),
+        ('my "my trips" and me.txt by Henry I. Smith', 'your "my trips" and me.txt by Henry I. Smith'),
     ],
 )
 def test_the_answer_turns_to_the_user(words: str, spoken: str) -> None:
     assert address_user(words) == spoken
+
+
+async def test_rows_of_other_lists_are_wrong_answers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The devices of the cellar are no part of those of the kitchen, though no call told of them."""
+    monkeypatch.setattr(composition, "SHAPES", {"answer": 1.0})
+    cls = ENVIRONMENTS.get("smart_home")
+    spec, state = cls.describe(), cls.seed_state("medium", 1).model_dump(mode="json")
+    grounder = Grounder(spec, state, load_phrasebook(get_phrases_path(cls)), GroundSettings())
+    pushed = 0
+    for seed in range(30):
+        composer = ProgramComposer(grounder, NativeSession(cls, spec), ProgramSettings(calls=(2, 60), tries=60), seed)
+        with suppress(RecordDropped):
+            composed = await composer.compose()
+            if composed.program.rows.parents and composed.program.answer.how in ("labels", "ordered"):
+                pushed += 1
+                assert len(composed.labels) > len(composed.run.listed)
+                named = {*_list_other_labels(composed), *map(str, composed.run.answer)}
+                assert named == {device["device_name"] for device in state["devices"].values()}
+    assert pushed
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"whole": "all my lamps"}, {"clause": "that are on"}, {"whole": "all {x}", "clause": "that are on"},
+     {"whole": "all my lamps", "clause": "that are on", "where": {"power": ["on", "off"]}}],
+)  # fmt: skip
+def test_own_words_of_a_write_say_what_it_keeps(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="clause"):
+        WritePhrases(tool="switch", parameter="lamp_id", ask=("switch {rows}",), done=("Done: {names}.",), **wrong)
 
 
 def get_python(task: Task) -> str:
