@@ -42,6 +42,22 @@ async def find_parallel_calls(
     return proved
 
 
+async def do_calls_commute(
+    calls: Sequence[GoldCall], groups: Groups, state: JsonObject, session: Session, seed: int
+) -> bool:
+    """Return True if execution gives the gold results and the gold state in other orders inside the groups, too.
+
+    Args:
+        calls: All gold calls of a task, from its initial state on.
+        groups: Of each call, its group; all calls of one come before those of the next.
+    """
+    if replays(session):
+        return False
+    rewindable = make_rewindable(session)
+    await rewindable.reset(state)
+    return await _commutes(rewindable, calls, groups, random.Random(seed))
+
+
 def has_choice(groups: Groups) -> bool:
     """Return True if two calls of a turn share a message."""
     return len(set(groups)) < len(groups)

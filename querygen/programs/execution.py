@@ -44,7 +44,7 @@ class ProgramRun(FrozenModel):
     calls: list[GoldCall] = []
     """All calls in order, with provenance."""
     groups: list[int] = []
-    """Of each call, the operation that made it: calls of one operation that only read commute."""
+    """Of each call, the operation that made it: calls of one operation commute; writes that do are given one later."""
     listed: list[Row] = []
     """Rows before the steps."""
     rows: list[Row] = []

@@ -4,6 +4,7 @@ from trajsmith.environments import Session
 from trajsmith.grounding import Grounder
 from trajsmith.grounding.user_facts import collect_user_facts
 from trajsmith.phrasing import humanize
+from trajsmith.querygen.parallel_calls import do_calls_commute
 from trajsmith.querygen.programs.composition import ComposedProgram, ProgramComposer, ProgramSettings
 from trajsmith.records import Chain, GroundedChain, JsonObject, RecordDropped, UserFact
 
@@ -23,6 +24,10 @@ async def ground_program(
     if hashes is None:
         raise RecordDropped("gold_not_repeatable", "a call of the program is refused when it is made again")
     calls = tuple(composed.run.calls)
+    last = len(calls) - composed.run.writes  # a program reads before it writes
+    joined = (*composed.groups[:last], *composed.groups[last : last + 1] * composed.run.writes)
+    if joined != composed.groups and await do_calls_commute(calls, joined, grounder.state, session, chain.seed):
+        composed.run.groups = list(joined)
     return GroundedChain(
         chain_id=chain.id,
         environment=chain.environment,

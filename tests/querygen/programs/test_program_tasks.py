@@ -18,6 +18,7 @@ from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
 from trajsmith.pipeline.yaml_settings import dump_settings
+from trajsmith.querygen.parallel_calls import do_calls_commute
 from trajsmith.querygen.programs import composition
 from trajsmith.querygen.programs.composition import ProgramComposer, ProgramSettings
 from trajsmith.querygen.programs.sentences import (
@@ -30,7 +31,7 @@ from trajsmith.querygen.programs.sentences import (
     make_plural,
 )
 from trajsmith.querygen.programs.write import _list_other_labels
-from trajsmith.records import InputError, RecordDropped, Task, Trajectory, Verdict
+from trajsmith.records import GoldCall, InputError, RecordDropped, Task, Trajectory, Verdict
 from trajsmith.records.journal import read_records
 from trajsmith.verify.solution_check import check_solution
 
@@ -209,6 +210,29 @@ async def test_rows_of_other_lists_are_wrong_answers_too(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
+    ("places", "commute"), [((0, 1), True), ((0, 0), False)], ids=["two blinds", "one blind twice"]
+)
+async def test_writes_share_a_message_if_their_order_means_nothing(places: tuple[int, int], commute: bool) -> None:
+    cls = ENVIRONMENTS.get("smart_home")
+    session, state = NativeSession(cls, cls.describe()), cls.seed_state("medium", 3).model_dump(mode="json")
+    devices = state["devices"].items()
+    lights = [
+        key for key, device in devices if device["kind"] == "light" and device["online"] and device["level"] == 70
+    ]
+    await session.reset(state)
+    calls = []
+    for place, level in zip(places, (15, 35), strict=True):
+        arguments = {"device_id": lights[place], "level": level}
+        result = await session.call("set_level", arguments)
+        assert result.ok
+        calls.append(
+            GoldCall(tool="set_level", arguments=arguments, provenance={}, effect="write", result=result.content)
+        )
+    assert await do_calls_commute(calls, (0, 0), state, session, 1) is commute
+    assert await do_calls_commute(calls, (0, 1), state, session, 1)
+
+
+@pytest.mark.parametrize(
     "wrong",
     [{"whole": "all my lamps"}, {"clause": "that are on"}, {"whole": "all {x}", "clause": "that are on"},
      {"whole": "all my lamps", "clause": "that are on", "where": {"power": ["on", "off"]}}],
@@ -239,4 +263,9 @@ play: {candidates: 1}
     assert all("list_devices" not in text or late not in text or "listed" in text for text in map(get_python, tasks))
     written = [task for task in tasks if any(call.effect == "write" for call in task.gold_calls)]
     assert written and all("in my home that are" in task.turns[0].query for task in written)
+    for task in written:
+        groups = [
+            group for group, call in zip(task.turns[0].groups, task.gold_calls, strict=True) if call.effect == "write"
+        ]
+        assert len(groups) > 1 and len(set(groups)) == 1, "devices are switched in any order"
     assert all(verdict.accepted for verdict in read_records(done.file(VERDICTS), Verdict))
