@@ -1,7 +1,7 @@
 """Views of records: objects with the fields and properties of a record, for passes over many that only read them.
 
-msgspec makes a view of a line in a fifth of the time that a validated record takes. A line is checked as much: types,
-unknown keys and its checksum; one that fails is read as a record, whose error says what is wrong.
+msgspec makes a view of a line in a quarter to two fifths of the time that a validated record takes. A line is checked
+as much: types, unknown keys and its checksum; one that fails is read as a record, whose error says what is wrong.
 """
 
 import types

@@ -237,20 +237,19 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
             return [f"That is the {value}, at {own}."]
         return [f"{value} {extreme}{span}: {own}.", f"That is {value}, at {own}."]
     statement, predicate = format_measure(value, measure), find_predicate(words.clauses)
-    whole = address_user(words.whole)
     high, low = measure.extremes if measure is not None else ("", "")
     of_rows = f"{measure.of if measure is not None else 'of'} {address_user(words.rows)}{span}"
-    share_of_rows = f"of {whole} {address_user(predicate)}." if predicate and value != 1 else ""
+    of_whole = f"of {address_user(f'{words.whole} {predicate}')}." if predicate and value != 1 else ""
     texts = {
         "count": [
-            f"{statement} {share_of_rows}" if share_of_rows else f"There {'is' if value == 1 else 'are'} {statement}."
+            f"{statement} {of_whole}" if of_whole else f"There {'is' if value == 1 else 'are'} {statement}.",
+            f"I count {statement}.",
         ],
         "sum": [f"The combined {noun} {of_rows} is {statement}.", f"Altogether, it comes to {statement}."],
         "mean": [f"The average {noun} {of_rows} is {statement}."],
-        "share": [f"{value:.1f}% {share_of_rows}" if share_of_rows else f"That is {value:.1f}% of them."],
+        "share": [f"{value:.1f}% {of_whole}" if of_whole else f"That is {value:.1f}% of them."],
         "difference": [f"The {high} and the {low} {noun} are {statement} apart.", f"The difference is {statement}."],
     }
-    texts["count"].append(f"I count {statement}.")
     return texts[answer.how]
 
 
