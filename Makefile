@@ -73,8 +73,10 @@ $(PRETRAINED)/sft/config.json: | $(PRETRAINED)/data/summary.json
 $(PRETRAINED)/dpo/config.json: | $(PRETRAINED)/sft/config.json
 # Not beside DPO: together they hold 23 GB.
 $(PRETRAINED)/grpo/config.json: | $(PRETRAINED)/pass-rates/results.json $(PRETRAINED)/dpo/config.json
+# Fine-tuning divides the cores among two processes: on two cores a third faster than one process with two threads.
+$(PRETRAINED)/sft/config.json: LAUNCH = OMP_NUM_THREADS=$$(( ($$(nproc) + 1) / 2 )) $(BIN)/torchrun --standalone --nproc-per-node 2 -m trajsmith
 $(patsubst %,$(PRETRAINED)/%/config.json,sft dpo grpo): $(PRETRAINED)/%/config.json:
-	$(BIN)/trajsmith $* configs/pretrained_$*.yaml $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
+	$(or $(LAUNCH),$(BIN)/trajsmith) $* configs/pretrained_$*.yaml $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
 
 $(PRETRAINED)/pass-rates/results.json: | $(PRETRAINED)/sft/config.json
 	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(@D) --set split=train --set limit=3 --set temperature=1.0 \

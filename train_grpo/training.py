@@ -16,8 +16,7 @@ from trajsmith.train_grpo.settings import GrpoConfig
 from trajsmith.train_sft.checkpoint import (
     open_training_model,
     open_training_tokenizer,
-    read_dtype,
-    save_atomically,
+    save_result,
     translate_write_errors,
 )
 from trajsmith.train_sft.libraries import (
@@ -26,7 +25,7 @@ from trajsmith.train_sft.libraries import (
     require_train,
     restrict_logits_to_loss_tokens,
 )
-from trajsmith.train_sft.training import check_resume, merge_adapters, write_metrics
+from trajsmith.train_sft.training import check_resume
 from trajsmith.usersim import PlaySettings, UserFactory, build_scripted_user
 
 
@@ -82,10 +81,7 @@ def train(
             start = time.process_time()
             trainer.train(resume_from_checkpoint=checkpoint)
             seconds = time.process_time() - start
-            info = build_checkpoint_info(config, len(tasks))
-            dtype = read_dtype(config.model)
-            save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, dtype)
-            write_metrics(trainer.state.log_history, config.out, seconds)
+            save_result(trainer, tokenizer, config, build_checkpoint_info(config, len(tasks)), seconds)
     finally:
         if background is None:
             own.close()

@@ -8,16 +8,18 @@ which TRL reads calls back.
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from trajsmith.export.loss_mask import training_template
 from trajsmith.models import CheckpointInfo, write_checkpoint_info
 from trajsmith.models.precision import choose_training_dtype, read_stored_dtype
 from trajsmith.models.transformers_engine import add_response_template, open_model, open_tokenizer
-from trajsmith.records import RunError
+from trajsmith.records import JsonObject, RunError
 from trajsmith.train_sft.model_card import build_model_card
 
 _TORCH_COULD_NOT_WRITE = re.compile(r"PytorchStreamWriter|inline_container|unexpected pos|write failed")
@@ -121,3 +123,41 @@ def find_newest_checkpoint(out: Path) -> str | None:
         path for path in (out / "checkpoints").glob("checkpoint-*") if (path / "trainer_state.json").is_file()
     ]
     return str(max(checkpoints, key=lambda path: int(path.name.rsplit("-", 1)[1]))) if checkpoints else None
+
+
+def save_result(trainer: Any, tokenizer: Any, config: Any, info: CheckpointInfo, seconds: float) -> None:
+    """Save the trained model with notes and metrics; where a launcher started several processes, the first one does.
+
+    Args:
+        trainer: One of TRL's trainers, at its end.
+        tokenizer: With the templates that the model was trained with.
+        config: Settings of the training: `model`, `out` and `lora`.
+        info: Notes beside the weights.
+        seconds: CPU time of this process.
+
+    Raises:
+        RunError: The disk is full or broken; checkpoints are kept.
+    """
+    import torch
+
+    summed = trainer.accelerator.reduce(torch.tensor(seconds, dtype=torch.float64), reduction="sum")
+    if trainer.is_world_process_zero():
+        save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
+        write_metrics(trainer.state.log_history, config.out, float(summed))
+    trainer.accelerator.wait_for_everyone()
+
+
+def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:
+    """Return the trained model for serving: LoRA adapters are merged into the weights."""
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return model.merge_and_unload() if lora is not None else model
+
+
+def write_metrics(history: Iterable[JsonObject], out: Path, seconds: float) -> None:
+    """Write the trainer's log beside the model, a line per entry.
+
+    Args:
+        seconds: CPU time of all processes since the training began or went on, for the last line.
+    """
+    entries = [entry | {"train_cpu_seconds": seconds} if "train_runtime" in entry else entry for entry in history]
+    (out / "metrics.jsonl").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))

@@ -116,9 +116,11 @@ def share_tools(rows: Sequence[JsonObject], shown: int, size: int, seed: int) ->
     order = list(range(len(rows)))
     rng = random.Random(derive_seed("share tools", str(seed)))
     rng.shuffle(order)
+    called_tools = [list_called_tools(row) for row in rows]
+    order.sort(key=lambda index: -len(called_tools[index]))  # what needs most tools finds room first
     open_groups: dict[tuple[str, str], list[tuple[list[int], set[str]]]] = {}
     for index in order:
-        row, called = rows[index], list_called_tools(rows[index])
+        row, called = rows[index], set(called_tools[index])
         if row.get("variant") != "base" or len(called) > shown or row["messages"][0]["role"] != "system":
             continue
         if not called <= {tool["function"]["name"] for tool in row["tools"]}:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from trajsmith.export.loss_mask import MaskedRow, MaskPreview
 from trajsmith.models import CheckpointInfo, read_checkpoint_info
 from trajsmith.records import InputError, JsonObject, RecordDropped, ToolStyle, has_records
@@ -16,8 +14,7 @@ from trajsmith.train_sft.checkpoint import (
     find_newest_checkpoint,
     open_training_model,
     open_training_tokenizer,
-    read_dtype,
-    save_atomically,
+    save_result,
     set_templates,
     translate_write_errors,
 )
@@ -40,7 +37,7 @@ from trajsmith.train_sft.shared_prefix import (
     collate_tree,
     share_tools,
 )
-from trajsmith.train_sft.training_units import split_masked_units
+from trajsmith.train_sft.training_units import leave_out_longer_rows, split_masked_units
 from trajsmith.train_sft.tree_attention import use_tree_attention
 
 MAX_REFUSED_SHARE = 0.5
@@ -206,16 +203,29 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
         )
     else:
         tokenizer = open_training_tokenizer(config.model)
+    longer = 0
     if config.shared_tools is not None:
-        rows = share_tools(rows, config.shared_tools, read_batch_size(config), int(config.trainer.get("seed", 0)))
+        rows, longer = share_fitting_tools(config, rows, tokenizer)
     held = list_held_rows(config)
     labels = needs_labels(config, (*rows, *held))
     plan = plan_training(config, rows, tokenizer, labels)
-    plan.sources = sources
+    plan.sources, plan.longer_rows = sources, plan.longer_rows + longer
     if config.validation is not None:
         measured = plan_training(config, held, tokenizer, labels)
         plan.validation, plan.validation_labelled = measured.rows, measured.labelled
     return tokenizer, plan, rows
+
+
+def share_fitting_tools(config: SftConfig, rows: list[JsonObject], tokenizer: Any) -> tuple[list[JsonObject], int]:
+    """Show the same tools to rows that fit; return them, and the number of rows that are left out as too long.
+
+    Rows that are left out later would have had a place among those that share a beginning.
+    """
+    fitting = rows
+    if config.longer_rows == "leave_out":
+        fitting = leave_out_longer_rows(rows, choose_tool_style(config), tokenizer, config.max_length)
+    shared = share_tools(fitting, config.shared_tools or 0, read_batch_size(config), int(config.trainer.get("seed", 0)))
+    return shared, len(rows) - len(fitting)
 
 
 def list_held_rows(config: SftConfig) -> list[JsonObject]:
@@ -399,9 +409,7 @@ def run_training(
         start = time.process_time()
         trainer.train(resume_from_checkpoint=checkpoint)
         seconds = time.process_time() - start
-        info, tokenizer = build_info(trainer.state.global_step), arguments["processing_class"]
-        save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
-        write_metrics(trainer.state.log_history, config.out, seconds)
+        save_result(trainer, arguments["processing_class"], config, build_info(trainer.state.global_step), seconds)
 
 
 def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> CheckpointInfo:
@@ -423,19 +431,3 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
     if config.scratch is not None:
         origin = {"model": "random weights", "license": "apache-2.0"}
     return CheckpointInfo(origin=origin, tools=choose_tool_style(config), training=(*before.training, training))
-
-
-def merge_adapters(trainer: Any, lora: JsonObject | None) -> Any:
-    """Return the trained model for serving: LoRA adapters are merged into the weights."""
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    return model.merge_and_unload() if lora is not None else model
-
-
-def write_metrics(history: Iterable[JsonObject], out: Path, seconds: float) -> None:
-    """Write the trainer's log beside the model, a line per entry.
-
-    Args:
-        seconds: CPU time of this process since the training began or went on, for the last line.
-    """
-    entries = [entry | {"train_cpu_seconds": seconds} if "train_runtime" in entry else entry for entry in history]
-    (out / "metrics.jsonl").write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))

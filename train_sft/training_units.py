@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from trajsmith.export.formats.per_step import WINDOW
 from trajsmith.export.history import cut_row, find_assistant_messages, find_unlearnt_messages, split_rounds
@@ -74,3 +75,16 @@ def split_training_units(
                 window,
             )
             yield {"prompt": cut["prompt"], "completion": cut["completion"], "tools": cut["tools"]}
+
+
+def leave_out_longer_rows(
+    rows: Iterable[JsonObject], tools: ToolStyle, tokenizer: Any, max_length: int
+) -> list[JsonObject]:
+    """Leave out the rows of which the whole conversation, with the tools that it shows, has more tokens than fit."""
+    kept = []
+    for row in rows:
+        (unit,) = split_training_units([row], HistorySettings(), tools)
+        text = tokenizer.apply_chat_template(unit["messages"], tools=unit["tools"] or None, tokenize=False)
+        if len(tokenizer(text, add_special_tokens=False)["input_ids"]) <= max_length:
+            kept.append(row)
+    return kept

@@ -1,5 +1,6 @@
 """`trajsmith sft`, `trajsmith dpo`, `trajsmith grpo` and `trajsmith eval`."""
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,12 +20,18 @@ if TYPE_CHECKING:
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")]
 
 
+def silence_others() -> None:
+    """Let only the first of the processes that `torchrun` or `accelerate launch` started print its lines."""
+    out.quiet = os.environ.get("RANK", "0") != "0"
+
+
 def sft(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False, resume: Resume = False) -> None:
     """Fine-tune a model on the rows of a run (needs the train extra)."""
     from trajsmith.pipeline.yaml_settings import load_settings
     from trajsmith.train_sft import SftConfig
     from trajsmith.train_sft.training import prepare_training, train
 
+    silence_others()
     settings = load_settings(config, SftConfig, overrides or [])
     if dry_run:
         _, plan, _ = prepare_training(settings)
@@ -63,6 +70,7 @@ def dpo(config: ConfigFile, overrides: Set = None, dry_run: DryRun = False, resu
     from trajsmith.train_sft import DpoConfig
     from trajsmith.train_sft.preference import prepare_preference, train
 
+    silence_others()
     settings = load_settings(config, DpoConfig, overrides or [])
     if dry_run:
         _, plan = prepare_preference(settings)
@@ -106,6 +114,7 @@ def grpo(config: ConfigFile, overrides: Set = None, resume: Resume = False) -> N
     from trajsmith.train_grpo.training import check_settings, train
     from trajsmith.train_sft.training import check_resume
 
+    silence_others()
     settings = load_settings(config, GrpoConfig, overrides or [])
     if (
         settings.pass_rates is not None
