@@ -37,7 +37,8 @@ def is_answer_stated(
     if isinstance(value, bool):
         return is_boolean_stated(text, value, label, words, question)
     if value == []:
-        return bool(get_language().answers.nothing.search(text))
+        answers = get_language().answers
+        return answers.nothing.search(answers.courtesies.sub(" ", text)) is not None
     flat = " ".join(text.lower().split())
     if isinstance(value, int | float):
         tokens = set(get_language().answers.token.findall(label.lower()))

@@ -135,6 +135,11 @@ _ANSWERS = AnswerPatterns(
     yes=re.compile(r"^(?:ja|jawohl|genau|richtig|stimmt|(?:das|es) (?:ist|stimmt))$"),
     no=re.compile(r"^(?:nein|nee|leider nicht|(?:das|es) (?:ist es nicht|stimmt nicht))$"),
     nothing=re.compile(r"\b(?:nein|kein\w*|nichts|niemand|nicht|nie|ohne|null|0|leer|weder)\b", re.IGNORECASE),
+    courtesies=re.compile(
+        r"\b(?:kein problem|keine (?:ursache|sorge|mühe)|nichts zu danken)\b|"
+        r"\b(?:müssen|musst|brauchen|brauchst) (?:sie |du )?(?:nichts|nicht)\b[^.!?]*\btun\b",
+        re.IGNORECASE,
+    ),
     zero=re.compile(r"\b(?:ausverkauft|vergriffen|nicht (?:auf lager|vorrätig)|nichts|kein\w*|kostenlos|gratis)\b"),
     dates=re.compile(
         rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}\. ?(?:{_MONTH})\b\.?(?: \d{{4}})?|\b\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?"

@@ -191,6 +191,11 @@ _ANSWERS = AnswerPatterns(
     nothing=re.compile(
         r"\b(?:no|none|nothing|nobody|no one|not|never|without|zero|0|empty|neither|free of)\b|n['’]t\b", re.IGNORECASE
     ),
+    courtesies=re.compile(
+        r"\b(?:no|not a) (?:problem|worries|trouble|bother)\b|"
+        r"\b(?:do not|don['’]t|needn['’]t|no need) (?:(?:have |need )?to )?(?:do|worry|hesitate)\b[^.!?]*",
+        re.IGNORECASE,
+    ),
     zero=re.compile(r"\b(?:sold out|out of stock|used up|nothing|none|for free|free of charge|no charge)\b"),
     dates=re.compile(
         rf"\b\d{{4}}-\d\d-\d\d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})\b(?: \d{{4}})?|"

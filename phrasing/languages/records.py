@@ -57,6 +57,8 @@ class AnswerPatterns:
     yes: Pattern
     no: Pattern
     nothing: Pattern
+    courtesies: Pattern
+    """Negations that answer nothing: "no problem", "you don't need to do anything"."""
     zero: Pattern
     dates: Pattern
     links: frozenset[str]

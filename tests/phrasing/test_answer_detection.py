@@ -87,6 +87,9 @@ def test_a_word_that_is_denied_is_not_stated():
 def test_nothing_is_stated_by_a_negation():
     assert is_answer_stated("There are no codes for that door.", [], "code")
     assert not is_answer_stated("I've looked that up.", [], "code")
+    assert not is_answer_stated("Done. You don't need to do anything else.", [], "code")
+    assert not is_answer_stated("No problem, that's done.", [], "code")
+    assert is_answer_stated("No problem. That door has no codes, so you don't need to do anything.", [], "code")
 
 
 def test_a_day_that_does_not_exist_keeps_its_year():
