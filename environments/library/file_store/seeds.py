@@ -419,17 +419,23 @@ def _add_file(state: FileStoreState, rng: random.Random, folder_id: str, name: s
 def _add_versions(state: FileStoreState, rng: random.Random, file: File, count: int) -> None:
     editors = _list_editors(state, file.file_id)
     span = file.modified_at - file.created_at
+    sizes = {file.size_mb}
     for step in range(count):
         version_id = _number(state, "version", "V{}")
         saved = (file.created_at + span * (step + rng.random() * 0.9) / count).replace(second=0, microsecond=0)
         writers = [state.account.owner_name, *(name for name, since in editors if since <= saved.date())]
+        saved_by = rng.choice(writers)
+        size = round(max(0.1, file.size_mb * rng.uniform(0.6, 1.1)), 1)
+        while size in sizes:  # so that the file tells which version was brought back
+            size = round(size + 0.1, 1)
+        sizes.add(size)
         state.versions[version_id] = Version(
             version_id=version_id,
             file_id=file.file_id,
             version_number=step + 1,
             saved_at=saved,
-            saved_by=rng.choice(writers),
-            size_mb=round(max(0.1, file.size_mb * rng.uniform(0.6, 1.1)), 1),
+            saved_by=saved_by,
+            size_mb=size,
         )
     file.version_number = count + 1
 

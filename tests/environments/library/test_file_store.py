@@ -247,3 +247,15 @@ def test_folders_and_deleted_files_are_where_people_would_have_them(seed: int) -
     fitting = [item for item in state.trash.values() if item.item_name not in TRASHED]
     assert len(fitting) >= len(state.trash) // 2
     assert all(item.item_name in themes[state.folders[item.folder_id].folder_name].files for item in fitting)
+
+
+def test_a_file_tells_by_its_size_which_version_was_brought_back():
+    sizes: dict[str, list[float]] = {}
+    for seed in range(20):
+        state = FileStore.seed_state("large", seed)
+        for version in state.versions.values():
+            sizes.setdefault(f"{seed} {version.file_id}", []).append(version.size_mb)
+        for name, file in state.files.items():
+            sizes.setdefault(f"{seed} {name}", []).append(file.size_mb)
+    assert max(map(len, sizes.values())) > 2
+    assert all(len(set(each)) == len(each) for each in sizes.values())
