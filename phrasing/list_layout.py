@@ -67,7 +67,11 @@ def _lay_out_sentence(sentence: str, stacked: bool) -> str:
     if lead and stacked:
         items = (words.item_start.sub("", item.rstrip(".")) for item in (first, *parts[1:]))
         return "\n".join([lead, *(f"- {_open_item(item)}" for item in items)])
-    return _join_sentences([*map(capitalize_first, parts)]) if all(clauses) else join_items(parts)
+    if all(clauses):
+        return _join_sentences([*map(capitalize_first, parts)])
+    grammar = get_language().grammar
+    joined = any(", " in text or f" {grammar.conjunction} " in text for text in map(_mask, parts))
+    return join_items(parts) if joined else grammar.join(parts)
 
 
 def _join_sentences(parts: Sequence[str]) -> str:
