@@ -70,7 +70,7 @@ class _PhrasebookCheck:
         for kind in ("ask", "say", "narrate", "request"):
             yield from _check_slots(f"{key}.{kind}", getattr(phrases, kind), parameters)
         for kind in ("confirm", "unavailable"):
-            yield from self._check_fields(f"{key}.{kind}", name, getattr(phrases, kind), {*parameters, "row"})
+            yield from self._check_fields(f"{key}.{kind}", name, getattr(phrases, kind), {*parameters, "row", "now"})
         for kind in ("done", "brief", "detailed", "report"):
             yield from self._check_fields(f"{key}.{kind}", name, getattr(phrases, kind), OF_A_RESULT)
         for path in phrases.facts:
@@ -99,6 +99,8 @@ class _PhrasebookCheck:
                 place = f"{key}.{kind}[{number}]"
                 yield from _check_name(f"{place}.tool", "tool", step.tool, self.tools)
                 yield from self._check_parameter(f"{place}.parameter", step.tool, step.parameter)
+        if table.alone:
+            yield from _check_slots(f"{key}.alone", (table.alone,), self.fields)
         for kind in ("where", "bounds", "measures"):
             for field in getattr(table, kind):
                 yield from _check_name(f"{key}.{kind}", "field", field, self.fields)

@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import groupby
 from typing import Any
 
@@ -75,12 +76,20 @@ def keep_lasting(rows: Iterable[Mapping[str, Any]], lasting: Collection[str]) ->
 class ConfirmationWriter:
     """Writes the question for one call or several."""
 
-    def __init__(self, wording: Wording, rng: random.Random, voice: AgentVoice, used: set[str] | None = None) -> None:
-        """`used` are frames of the dialogue so far: others come first."""
+    def __init__(
+        self,
+        wording: Wording,
+        rng: random.Random,
+        voice: AgentVoice,
+        used: set[str] | None = None,
+        now: date = date.min,
+    ) -> None:
+        """`used` are frames of the dialogue so far: others come first; `now` is the day as the agent knows it."""
         self.wording = wording
         self.rng = rng
         self.voice = voice
         self.used = set[str]() if used is None else used
+        self.clock = {} if now == date.min else {"now": now.isoformat()}
 
     def write(
         self,
@@ -130,7 +139,7 @@ class ConfirmationWriter:
     def fill_slots(self, texts: Sequence[str], call: GoldCall, identified: IdentifiedRows) -> str:
         """Return one of the texts that the values of a call and what results show of its things fit; empty if none."""
         values = {name: self._name_value(call, name, identified) for name in call.arguments}
-        return pick_text(texts, {**values, "row": self._collect_shown(identified)}, self.rng) or ""
+        return pick_text(texts, {**values, "row": self._collect_shown(identified), **self.clock}, self.rng) or ""
 
     def write_for_all(self, calls: Sequence[tuple[GoldCall, IdentifiedRows]]) -> str:
         """Return one question for the same call on many things, with the name of each."""
@@ -196,7 +205,7 @@ class ConfirmationWriter:
         the fewest arguments; those which tell something of the thing (`row`) come first.
         """
         values = {name: self._name_value(call, name, identified) for name in call.arguments}
-        values["row"] = self._collect_shown(identified)
+        values |= {"row": self._collect_shown(identified)} | self.clock
         required = {*get_confirmation_rule(self.wording.tools[call.tool]).above, *changed}
         needed = self._list_needed(call, identified)
         ranked = []

@@ -7,7 +7,6 @@ from trajsmith.environments import ToolResult
 from trajsmith.grounding import find_values
 from trajsmith.phrasing import capitalize_first, draw_pattern, is_value_mentioned, join_words, load_refusals
 from trajsmith.records import FromOutput, FunctionCall, GoldCall, JsonValue, ToolCall
-from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.variant_roles import VariantAgent
 from trajsmith.usersim.variant_texts import rephrase_plainly
@@ -97,7 +96,7 @@ class PartialBatchAgent(VariantAgent):
 
     def _describe_left_out(self) -> str:
         """Return what cannot be done and why, each thing by name where the reason does not name it."""
-        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        writer = self.open_writer()
         reasons: dict[str, list[str]] = {}
         for member in self.twist.refused:
             because = rephrase_plainly(member.because).rstrip(".")

@@ -75,6 +75,10 @@ class ScriptedAgent:
     courtesies = Courtesies()
     """What it says out of courtesy."""
 
+    def open_writer(self, used: set[str] | None = None) -> ConfirmationWriter:
+        """Return a writer of questions in the agent's voice and at its time; `used` are frames of the dialogue."""
+        return ConfirmationWriter(self.wording, self.rng, self.voice, used, self.now)
+
     def __init__(self, task: Task, wording: Wording, candidate: int, listens: bool = False) -> None:
         """`listens` says that the user is a model: nothing counts as said that its words do not tell."""
         self.hearing = UtteranceTracker(wording) if listens else None
@@ -331,7 +335,7 @@ class ScriptedAgent:
         )
 
     def _confirmation(self, index: int) -> str:
-        calls, writer = self.asking or (index,), ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
+        calls, writer = self.asking or (index,), self.open_writer(self.frames)
         return writer.write([(self.calls[number], self._identified_rows(self.calls[number])) for number in calls])
 
     def _identified_rows(self, call: GoldCall) -> dict[str, IdentifiedRow]:

@@ -43,7 +43,6 @@ from trajsmith.records import (
 )
 from trajsmith.usersim.announcements import render_argument, render_call_phrase
 from trajsmith.usersim.batch_texts import join_names, render_list
-from trajsmith.usersim.confirmation_questions import ConfirmationWriter
 from trajsmith.usersim.reporting import ReportWriter, find_used_calls, render_missing_facts, summarize_reports
 from trajsmith.usersim.roles import AgentAct, UserAct
 from trajsmith.usersim.scripted_agent import ScriptedAgent
@@ -170,14 +169,14 @@ class VariantAgent(ScriptedAgent):
         if any(each.tool == call.tool for each in done) or (
             _POINTS.search(plain) and any(each.arguments.get(name) for each in done for name in names)
         ):
-            writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+            writer = self.open_writer()
             return writer.describe(call, self._identified_rows(call))
         return plain
 
     def _say_what_remains(self, call: GoldCall) -> str:
         """Return what can be done without the tool of a call, or how long there is time; empty where no result shows
         any."""
-        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        writer = self.open_writer()
         return writer.fill_slots(self.wording.tool(call.tool).unavailable, call, self._identified_rows(call))
 
     def _ask_for_another(self, call: GoldCall | None, because: str) -> str:
@@ -257,7 +256,7 @@ class VariantAgent(ScriptedAgent):
         members = [index for index in places if self.calls[index].tool == self.twist.tool]
         writes = any(self.calls[index].effect == "write" for index in members)
         pairs = [(self.calls[index], self._identified_rows(self.calls[index])) for index in members]
-        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        writer = self.open_writer()
         names = writer.name_all(pairs) or [""] * len(members)
         entity = self.wording.entity(writer.find_differing(pairs))
         batches = [batch for batch in self.wording.scenarios.batches if batch.tool == self.twist.tool]
@@ -302,7 +301,7 @@ class VariantAgent(ScriptedAgent):
         changed = [name for name, value in call.arguments.items() if value != refused.get(name)]
         if brief := self._offer_value(call, changed):
             return AgentAct(Message(role="assistant", content=f"{text} {brief}"), confirms=True)
-        writer = ConfirmationWriter(self.wording, self.rng, self.voice)
+        writer = self.open_writer()
         because = rephrase_plainly(self.told_no or self.twist.because)
         works = self.twist.visible or (is_value_mentioned(because, self.twist.told[0]) and not _CLOCK.search(because))
         frames = load_refusals().offers if works else load_refusals().tries
@@ -326,7 +325,7 @@ class VariantAgent(ScriptedAgent):
 
     def _point_back(self, question: str, text: str, call: GoldCall) -> str:
         """Return a question in which "it" stands for the thing that the text before it has named."""
-        writer, identified = ConfirmationWriter(self.wording, self.rng, self.voice), self._identified_rows(call)
+        writer, identified = self.open_writer(), self._identified_rows(call)
         parameters, refused = [name for name in identified if self.wording.entity(name).by], self.twist.tempting[-1]
         if len(parameters) != 1 or call.arguments[parameters[0]] != refused.arguments.get(parameters[0]):
             return question
@@ -368,7 +367,7 @@ class VariantAgent(ScriptedAgent):
 
     def _write_for_all(self, calls: Sequence[GoldCall]) -> str:
         pairs = [(call, self._identified_rows(call)) for call in calls]
-        return ConfirmationWriter(self.wording, self.rng, self.voice, self.frames).write_for_all(pairs)
+        return self.open_writer(self.frames).write_for_all(pairs)
 
     def _narration(self, group: list[int], answered: bool) -> str:
         """A word on what comes now; in a batch one before the first calls for all of it, and none before the others."""
@@ -383,7 +382,7 @@ class VariantAgent(ScriptedAgent):
         return "" if again else self.rng.choice(GO_THROUGH[self.calls[group[0]].effect])
 
     def _ask_for_yes(self, call: GoldCall) -> str:
-        writer = ConfirmationWriter(self.wording, self.rng, self.voice, self.frames)
+        writer = self.open_writer(self.frames)
         return writer.write([(call, self._identified_rows(call))])
 
     def _is_perturbed(self, index: int) -> bool:

@@ -1,5 +1,6 @@
 """The scenarios of the bundled environments speak of tools, parameters, fields and slots that exist."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_rooms_that_must_be_refundable_are_booked_before_their_deadline() -> Non
 
 @pytest.mark.parametrize("manager", [{"manager_name": None}, {"manager_name": "Ivo Xu"}, {}])
 def test_questions_about_a_licence_name_a_manager_only_where_the_record_does(manager: dict[str, object]) -> None:
-    """Without a manager nobody approves, and nothing is said of one while the record is not at hand."""
+    """Without a manager nobody approves; while the record is not at hand, there may be one."""
     confirm = build_library_source("helpdesk", {}).phrasebook.tools["request_licence"].confirm
     row = {"monthly_cost": 59.7, "needs_approval": True, **manager}
     said = [render_phrase(text, {"software_id": "Probe Profiler", "row": row}) for text in confirm]
@@ -102,7 +103,20 @@ def test_questions_about_a_licence_name_a_manager_only_where_the_record_does(man
     for text in texts:
         assert ("Ivo Xu" in text) == bool(manager.get("manager_name"))
         assert "your manager" not in text and "approval is asked" not in text
-        assert ("needing approval" in text) == (not manager)
+        assert ("a manager has to approve it if you have one" in text) == (not manager)
+
+
+@pytest.mark.parametrize(("departs_at", "late"), [("2026-02-21T08:00:00", True), ("2026-03-01T08:00:00", False)])
+def test_a_saver_ticket_is_offered_with_the_refund_that_it_still_has(departs_at: str, late: bool) -> None:
+    confirm = build_library_source("travel", {}).phrasebook.tools["book_trip"].confirm
+    row = {"departs_at": departs_at, "saver_fare": 20.0, "flexible_fare": 31.0, "move_fee": 0.0}
+    values = {"departure_id": "the train", "fare": "saver", "passengers": 2, "travel_class": "standard", "row": row}
+    texts = [render_phrase(text, {**values, "now": "2026-02-19"}) for text in confirm if "row." in text]
+    assert len(texts) >= 10
+    for text in texts:
+        assert text is not None
+        none = re.search("no refund|can't be refunded|isn't refundable", text) is not None
+        assert none == late and ("half" in text) != late
 
 
 def test_batches_of_cards_leave_out_what_is_blocked_for_good() -> None:
