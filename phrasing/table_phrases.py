@@ -115,6 +115,8 @@ class TablePhrases(FrozenModel):
     """Field by which a row is told; rows with equal labels are not asked for."""
     labels: str
     """What a person calls this field of several rows: "order numbers"."""
+    alone: str = ""
+    """How one row is told alone where the label says little of it: "{transaction_id} ({description})"."""
     opening: str = ""
     """Tool that finds the user's account before; empty if the list needs nothing."""
     owner: str = ""

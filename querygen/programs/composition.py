@@ -243,7 +243,7 @@ class ProgramComposer:
                 steps = (*steps, *filters[-1].steps)
                 measures = {}
         clause = join_clauses([each.clause for each in filters])
-        answer, taken, measure = self._draw_answer(table, measures, bool(filters), shape)
+        answer, taken, measure = self._draw_answer(table, measures, filters, shape)
         if answer.how == "share" and not find_predicate(clause):
             raise ProgramFailed("no words for a share")
         words = ProgramWords(
@@ -252,17 +252,19 @@ class ProgramComposer:
         return self._program(table, (*steps, *taken), answer), words, None
 
     def _draw_answer(
-        self, table: _Table, measures: dict[str, MeasurePhrases], filtered: bool, shape: str
+        self, table: _Table, measures: dict[str, MeasurePhrases], filters: Sequence[_Filter], shape: str
     ) -> tuple[Aggregate, tuple[Step, ...], MeasurePhrases | None]:
-        label = table.phrases.label
+        label, bounded = table.phrases.label, {name for each in filters for name in _fields(each)}
         options: list[tuple[Aggregate, tuple[Step, ...], MeasurePhrases | None]] = []
-        if filtered:
+        if filters:
             options += [(Aggregate(how="count"), (), None), (Aggregate(how="labels", label=label), (), None)]
             options += [(Aggregate(how="share"), (), None)] if shape == "answer" and len(table.rows) > 4 else []
         for name, measure in measures.items():
             if measure.sums:
                 options.append((Aggregate(how="sum", field=name), (), measure))
             options.append((Aggregate(how="mean", field=name), (), measure))
+            if name in bounded:
+                continue  # nobody asks for the largest of those that are larger than something
             options.append((Aggregate(how="difference", field=name), (), measure))
             for how in ("largest", "smallest"):
                 options.append((Aggregate(how=how, field=name, label=label), (), measure))
@@ -409,7 +411,7 @@ class ProgramComposer:
         how, least = program.answer.how, self.settings.calls[0]
         if len(run.calls) < least:
             raise ProgramFailed(f"fewer than {least} calls")
-        if len(run.rows) < (1 if how in ("count", "labels", "share", "ordered") else 2):
+        if len(run.rows) < (1 if how in ("count", "labels", "share", "ordered") else 3 if how == "difference" else 2):
             raise ProgramFailed("too few rows are left")
         looks_up = any(step.kind == "look_up" for step in program.steps)
         if program.steps and len(run.rows) == len(run.listed) and not looks_up:

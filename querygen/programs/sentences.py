@@ -192,7 +192,7 @@ def render_answers(
     """Render sentences that tell the answer of a run, any of which will do."""
     if write is not None:
         return _answer_write(program, table, words, write, run)
-    return tuple(_answer_plain(program.answer, words, run.answer, run))
+    return tuple(_answer_plain(program.answer, table, words, run.answer, run))
 
 
 def _answer_write(
@@ -216,7 +216,9 @@ def _answer_write(
     return tuple(" ".join([text, *statement]) for text in done if text)
 
 
-def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run: ProgramRun) -> list[str]:
+def _answer_plain(
+    answer: Aggregate, table: TablePhrases, words: ProgramWords, value: JsonValue, run: ProgramRun
+) -> list[str]:
     measure = words.measure
     noun = measure.noun if measure is not None else ""
     span = f" {measure.span}" if measure is not None and measure.span else ""
@@ -233,9 +235,10 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
         extreme = describe_extreme(measure, answer.how == "largest")
         row = next(row for row in run.rows if row.get(answer.label) == value)
         own = format_measure(row[answer.field], measure)
-        if str(value)[:1].islower() and "." not in str(value):  # "main phone", and no file
-            return [f"That is the {value}, at {own}."]
-        return [f"{value} {extreme}{span}: {own}.", f"That is {value}, at {own}."]
+        name = _name_row(row, table)
+        if name[:1].islower() and "." not in name:  # "main phone", and no file
+            return [f"That is the {name}, at {own}."]
+        return [f"{name} {extreme}{span}: {own}.", f"That is {name}, at {own}."]
     statement, predicate = format_measure(value, measure), find_predicate(words.clauses)
     high, low = measure.extremes if measure is not None else ("", "")
     of_rows = f"{measure.of if measure is not None else 'of'} {address_user(words.rows)}{span}"
@@ -248,9 +251,23 @@ def _answer_plain(answer: Aggregate, words: ProgramWords, value: JsonValue, run:
         "sum": [f"The combined {noun} {of_rows} is {statement}.", f"Altogether, it comes to {statement}."],
         "mean": [f"The average {noun} {of_rows} is {statement}."],
         "share": [f"{value:.1f}% {of_whole}" if of_whole else f"That is {value:.1f}% of them."],
-        "difference": [f"The {high} and the {low} {noun} are {statement} apart.", f"The difference is {statement}."],
     }
+    if answer.how == "difference":
+        ends = sorted(run.rows, key=lambda row: float(row[answer.field]))
+        least, most = (
+            f"{format_measure(row[answer.field], measure)}, for {_name_row(row, table)}" for row in (ends[0], ends[-1])
+        )
+        return [
+            f"The {high} {noun} is {most}, and the {low} {least}, so they are {statement} apart.",
+            f"They are {statement} apart: the {low} is {least}, and the {high} {most}.",
+        ]
     return texts[answer.how]
+
+
+def _name_row(row: Mapping[str, Any], table: TablePhrases) -> str:
+    """Return how a row is told alone."""
+    told = pick_text([table.alone], dict(row), random.Random(0)) if table.alone else None
+    return told or format_value(row.get(table.label))
 
 
 def _fill(template: str, values: Mapping[str, str], rng: random.Random) -> str:

@@ -29,6 +29,7 @@ from trajsmith.querygen.programs.sentences import (
     format_measure,
     join_clauses,
     make_plural,
+    render_answers,
 )
 from trajsmith.querygen.programs.write import _list_other_labels
 from trajsmith.records import GoldCall, InputError, RecordDropped, Task, Trajectory, Verdict
@@ -207,6 +208,33 @@ async def test_rows_of_other_lists_are_wrong_answers_too(monkeypatch: pytest.Mon
                 named = {*_list_other_labels(composed), *map(str, composed.run.answer)}
                 assert named == {device["device_name"] for device in state["devices"].values()}
     assert pushed
+
+
+async def test_extremes_are_told_by_name_and_asked_for_without_a_bound_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The largest of those that are larger than something are the largest; a number of a record alone says little."""
+    monkeypatch.setattr(composition, "SHAPES", {"answer": 1.0})
+    cls = ENVIRONMENTS.get("bank")
+    spec, state = cls.describe(), cls.seed_state("medium", 1).model_dump(mode="json")
+    grounder = Grounder(spec, state, load_phrasebook(get_phrases_path(cls)), GroundSettings())
+    told: dict[str, int] = {}
+    for seed in range(60):
+        composer = ProgramComposer(grounder, NativeSession(cls, spec), ProgramSettings(calls=(2, 60), tries=60), seed)
+        with suppress(RecordDropped):
+            composed = await composer.compose()
+            how, table = composed.program.answer.how, composer.tables[composed.program.table]
+            if how not in ("largest", "smallest", "difference"):
+                continue
+            bounds = [step.field for step in composed.program.steps if getattr(step, "how", "") in ("above", "below")]
+            assert composed.program.answer.field not in bounds
+            told[how] = told.get(how, 0) + 1
+            ends = sorted(composed.run.rows, key=lambda row: row[composed.program.answer.field])
+            named = {"largest": ends[-1:], "smallest": ends[:1], "difference": [ends[0], ends[-1]]}[how]
+            for text in render_answers(composed.program, table, composed.words, composed.write, composed.run):
+                assert all(str(row[table.label]) in text for row in named)
+                assert not table.alone or all(row["description"] in text for row in named)
+    assert {"difference"} < set(told)
 
 
 @pytest.mark.parametrize(
