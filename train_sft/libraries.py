@@ -112,7 +112,8 @@ def build_lora_config(values: JsonObject | None) -> Any:
     if unknown:
         raise InputError(f"lora.{unknown[0]}: peft's LoraConfig has no such setting")
     check_types(LoraConfig, values, "lora")
-    return LoraConfig(**({"task_type": "CAUSAL_LM"} | values))
+    settings: dict[str, Any] = {"task_type": "CAUSAL_LM"} | values
+    return LoraConfig(**settings)
 
 
 def compile_layers(model: Any) -> None:
