@@ -180,8 +180,13 @@ def plan_training(config: SftConfig, rows: Iterable[JsonObject], tokenizer: Any,
             )
         raise InputError(f"{number} rows cannot be learnt from ({why}): look at them with `trajsmith export --preview`")
     if plan.longer_rows and not plan.rows:
-        raise InputError(f"max_length: all {plan.longer_rows} rows are longer than {config.max_length} tokens")
+        raise build_length_error(plan.longer_rows, config)
     return plan
+
+
+def build_length_error(rows: int, config: SftConfig) -> InputError:
+    """Build the error of a dataset of which no row fits."""
+    return InputError(f"max_length: all {rows} rows are longer than {config.max_length} tokens")
 
 
 def needs_labels(config: SftConfig, rows: Iterable[JsonObject]) -> bool:
@@ -224,6 +229,8 @@ def share_fitting_tools(config: SftConfig, rows: list[JsonObject], tokenizer: An
     fitting = rows
     if config.longer_rows == "leave_out":
         fitting = leave_out_longer_rows(rows, choose_tool_style(config), tokenizer, config.max_length)
+        if rows and not fitting:
+            raise build_length_error(len(rows), config)
     shared = share_tools(fitting, config.shared_tools or 0, read_batch_size(config), int(config.trainer.get("seed", 0)))
     return shared, len(rows) - len(fitting)
 

@@ -638,6 +638,23 @@ def test_longer_rows_are_left_out_whole_and_counted(folder, capsys, shared):
         prepare_training(config(folder, max_length=20, longer_rows="leave_out"))
 
 
+def test_rows_that_are_left_out_take_no_place_among_those_that_share_tools(folder, monkeypatch):
+    from trajsmith.export.loss_mask import MaskPreview
+    from trajsmith.train_sft import training
+
+    _, full, _ = training.prepare_training(config(folder, share_prefix=True))
+    lengths = sorted(len(row.ids) for row in full.labelled)
+    middle, shared = lengths[len(lengths) // 2], []
+    monkeypatch.setattr(training, "share_tools", lambda rows, *_: shared.extend(rows) or rows)
+    settings = config(folder, max_length=middle, longer_rows="leave_out", share_prefix=True, shared_tools=3)
+    tokenizer, plan, _ = training.prepare_training(settings)
+    preview = MaskPreview(tokenizer, None)
+    assert 0 < len(shared) < len(lengths) and all(preview.inspect_row(row, "").tokens <= middle for row in shared)
+    assert plan.longer_rows == len(lengths) - len(shared)
+    with pytest.raises(InputError, match=f"all {len(lengths)} rows are longer than 20 tokens"):
+        training.prepare_training(settings.model_copy(update={"max_length": 20}))
+
+
 @pytest.mark.parametrize("unit", ["per_turn", "per_step"])
 def test_units_of_nothing_but_masked_messages_are_left_out(folder, labelled_rows, unit, capsys):
     from trajsmith.cli.train import show_plan
