@@ -19,7 +19,7 @@ from trajsmith.phrasing import (
     is_value_mentioned,
     split_identifier,
 )
-from trajsmith.phrasing.agreement_detection import split_clauses, split_sentences
+from trajsmith.phrasing.agreement_detection import split_clauses
 from trajsmith.phrasing.confirmation import iterate_rows
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, ToolSpec
@@ -71,7 +71,7 @@ class ActionMatcher:
         evidence = _VALUE_WEIGHT * min(_MOST_EVIDENCE, count_named_values(text, call))
         labels = _list_labels(call)
         clauses = [_remove_labels(clause, labels) for sentence in sentences for clause in split_clauses(sentence)]
-        if self.leaves_action_open(sentences) or not any(self._score(clause).total() for clause in clauses):
+        if leaves_action_open(sentences) or not any(self._score(clause).total() for clause in clauses):
             clauses += [_remove_labels(clause, labels) for clause in split_clauses(text)]
         scores = [self._score(clause) for clause in clauses] or [Counter()]
         for score in scores:
@@ -80,15 +80,6 @@ class ActionMatcher:
             if own > 0 and own >= _CLOSE * best:
                 return True
         return False
-
-    def leaves_action_open(self, sentences: Sequence[str]) -> bool:
-        """Return True if a request leaves it to the rest of its message what will happen: "Shall I go ahead?".
-
-        So does a question without a word of any action, which may follow a remark: "Are you happy with that?".
-        """
-        questions = [split_sentences(text)[-1] for text in sentences if text.strip()]
-        named = any(self._score(clause).total() for question in questions for clause in split_clauses(question))
-        return not named or any(map(get_language().actions.generic.search, sentences))
 
     def says_more(self, sentences: Sequence[str], tool: str, other: str) -> bool:
         """Return True if a part of the sentences speaks of a tool at least as much as of another one."""
@@ -120,12 +111,16 @@ def _build_matcher(key: _MatcherKey) -> ActionMatcher:
     return ActionMatcher(key.spec, key.wording)
 
 
+def leaves_action_open(sentences: Sequence[str]) -> bool:
+    """Return True if a request leaves it to the rest of its message what will happen: "Shall I go ahead?"."""
+    return any(map(get_language().actions.generic.search, sentences))
+
+
 def _collect_tool_words(tool: ToolSpec, wording: Wording | None) -> frozenset[str]:
     texts = [" ".join(split_identifier(tool.name)), derive_request_phrase(tool)]
     if wording is not None and tool.name in wording.tools:
         phrases = wording.tool(tool.name)
-        actions = [phrase.partition(";")[0] for phrase in phrases.confirm]  # what follows tells consequences
-        texts += [_SLOT.sub(" ", phrase) for phrase in (*actions, *phrases.ask, *phrases.narrate)]
+        texts += [_SLOT.sub(" ", phrase) for phrase in (*phrases.confirm, *phrases.ask, *phrases.narrate)]
     return frozenset(word for text in texts for word in _content_words(text))
 
 

@@ -24,6 +24,7 @@ from trajsmith.records import CallEvent, CheckOutcome, EnvironmentSpec, JsonValu
 from trajsmith.verify.action_descriptions import (
     CallContext,
     get_action_matcher,
+    leaves_action_open,
     names_open_value,
     names_thing,
 )
@@ -235,7 +236,7 @@ class _Conduct:
 
     def _asks_for_both(self, request: _Request, call: _WriteCall, other: _WriteCall) -> bool:
         """Return True if a request that was for another call is for this one, too."""
-        sentences = (request.text,) if self.matcher.leaves_action_open(request.questions) else request.questions
+        sentences = (request.text,) if leaves_action_open(request.questions) else request.questions
         return self.matcher.says_more(sentences, call.event.tool, other.event.tool)
 
     def _explain_missing(self, call: _WriteCall, request: _Request | None, asked: bool) -> str:

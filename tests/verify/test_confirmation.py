@@ -5,7 +5,6 @@ import json
 import pytest
 from doctoring import Doctored
 
-from trajsmith.phrasing import Phrasebook, ToolPhrases, Wording
 from trajsmith.phrasing.agreement_detection import find_confirmation_requests
 from trajsmith.records import (
     CallEvent,
@@ -168,11 +167,6 @@ def test_a_missing_yes(steps, detail):
             (WISH, LOOK, "This is the plan:\n- **Cancel** order W1\n- **Refund:** $34.50\n\nShall I proceed?", "Yes!",
              CANCEL, DONE),
             id="a_summary_and_a_plain_question",
-        ),
-        pytest.param(
-            (WISH, LOOK, "I'll cancel the order. You'd have to pay for another address. Are you happy with that?",
-             "Yes.", CANCEL, DONE),
-            id="a_remark_before_a_plain_question",
         ),
         pytest.param((WISH + " Just go ahead without asking.", LOOK, CANCEL, DONE), id="permitted_in_advance"),
         pytest.param(("I confirm that you may cancel order W1.", CANCEL, DONE), id="consent_with_the_request"),
@@ -376,13 +370,3 @@ def test_words_of_a_name_say_nothing_of_the_action():
     matcher = get_action_matcher(SPEC, None)
     question = "Shall I cancel the order of the address label printer?"
     assert matcher.describes([question], question, call) and not matcher.describes([question], question, other)
-
-
-def test_what_follows_the_semicolon_of_a_confirmation_is_no_word_of_the_action():
-    tools = {
-        "cancel_order": ToolPhrases(confirm=("cancel {order_id}; you'd have to pay again",)),
-        "pay_invoice": ToolPhrases(confirm=("pay {payee_id}",)),
-    }
-    book = Phrasebook(tools=tools)
-    words = get_action_matcher(SPEC, Wording(book, SPEC.tools)).words
-    assert "pay" in words["pay_invoice"] and not {"pay", "again"} & words["cancel_order"]
