@@ -73,8 +73,9 @@ $(PRETRAINED)/sft/config.json: | $(PRETRAINED)/data/summary.json
 $(PRETRAINED)/dpo/config.json: | $(PRETRAINED)/sft/config.json
 # Not beside DPO: together they hold 23 GB.
 $(PRETRAINED)/grpo/config.json: | $(PRETRAINED)/pass-rates/results.json $(PRETRAINED)/dpo/config.json
-# Fine-tuning divides the cores among two processes: on two cores a third faster than one process with two threads.
-$(PRETRAINED)/sft/config.json: LAUNCH = OMP_NUM_THREADS=$$(( ($$(nproc) + 1) / 2 )) $(BIN)/torchrun --standalone --nproc-per-node 2 -m trajsmith
+# Without a GPU, fine-tuning divides the cores among two processes, which is faster than one with two threads.
+LAUNCH :=
+$(PRETRAINED)/sft/config.json: LAUNCH = $(if $(shell command -v nvidia-smi),,OMP_NUM_THREADS=$$(( ($$(nproc) + 1) / 2 )) $(BIN)/torchrun --standalone --nproc-per-node 2 -m trajsmith)
 $(patsubst %,$(PRETRAINED)/%/config.json,sft dpo grpo): $(PRETRAINED)/%/config.json:
 	$(or $(LAUNCH),$(BIN)/trajsmith) $* configs/pretrained_$*.yaml $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
 

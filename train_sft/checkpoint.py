@@ -140,7 +140,7 @@ def save_result(trainer: Any, tokenizer: Any, config: Any, info: CheckpointInfo,
     """
     import torch
 
-    summed = trainer.accelerator.reduce(torch.tensor(seconds, dtype=torch.float64), reduction="sum")
+    summed = trainer.accelerator.reduce(torch.tensor(seconds, device=trainer.accelerator.device), reduction="sum")
     if trainer.is_world_process_zero():
         save_atomically(merge_adapters(trainer, config.lora), tokenizer, config.out, info, read_dtype(config.model))
         write_metrics(trainer.state.log_history, config.out, float(summed))

@@ -1,5 +1,6 @@
 """`trajsmith sft`: rows become what TRL's `SFTTrainer` takes, it trains, and the model is saved with its templates."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -224,14 +225,15 @@ def prepare_training(config: SftConfig) -> tuple[Any, TrainingPlan, list[JsonObj
 def share_fitting_tools(config: SftConfig, rows: list[JsonObject], tokenizer: Any) -> tuple[list[JsonObject], int]:
     """Show the same tools to rows that fit; return them, and the number of rows that are left out as too long.
 
-    Rows that are left out later would have had a place among those that share a beginning.
+    Rows that are left out later would have had a place among those that share a beginning. A few still are: those that
+    fit with fewer tools than they show in the end.
     """
-    fitting = rows
+    shown, fitting = config.shared_tools or 0, rows
     if config.longer_rows == "leave_out":
-        fitting = leave_out_longer_rows(rows, choose_tool_style(config), tokenizer, config.max_length)
+        fitting = leave_out_longer_rows(rows, choose_tool_style(config), tokenizer, config.max_length, shown)
         if rows and not fitting:
             raise build_length_error(len(rows), config)
-    shared = share_tools(fitting, config.shared_tools or 0, read_batch_size(config), int(config.trainer.get("seed", 0)))
+    shared = share_tools(fitting, shown, read_batch_size(config), int(config.trainer.get("seed", 0)))
     return shared, len(rows) - len(fitting)
 
 
@@ -425,6 +427,7 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
     training = {
         "kind": "sft",
         "steps": steps,
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
         "rows": len(plan.rows),
         "tokens": plan.tokens,
         "tokens_in_loss": plan.trained,

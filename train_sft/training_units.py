@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from jinja2 import TemplateError
+
 from trajsmith.export.formats.per_step import WINDOW
 from trajsmith.export.history import cut_row, find_assistant_messages, find_unlearnt_messages, split_rounds
 from trajsmith.export.loss_mask import read_tools
@@ -78,13 +80,24 @@ def split_training_units(
 
 
 def leave_out_longer_rows(
-    rows: Iterable[JsonObject], tools: ToolStyle, tokenizer: Any, max_length: int
+    rows: Iterable[JsonObject], tools: ToolStyle, tokenizer: Any, max_length: int, shown: int
 ) -> list[JsonObject]:
-    """Leave out the rows of which the whole conversation, with the tools that it shows, has more tokens than fit."""
+    """Leave out the rows of which the conversation has more tokens than fit, with those tools that it will show.
+
+    These are the ones that it calls, and others up to a number; which ones is not known yet. What the template refuses
+    is kept, for whoever counts it.
+    """
     kept = []
     for row in rows:
+        called = {call["function"]["name"] for message in row["messages"] for call in message.get("tool_calls") or ()}
         (unit,) = split_training_units([row], HistorySettings(), tools)
-        text = tokenizer.apply_chat_template(unit["messages"], tools=unit["tools"] or None, tokenize=False)
+        first = sorted(unit["tools"], key=lambda tool: tool["function"]["name"] not in called)
+        listed = first[: max(shown, len(called))] if row.get("variant") == "base" else unit["tools"]
+        try:
+            text = tokenizer.apply_chat_template(unit["messages"], tools=listed or None, tokenize=False)
+        except (TemplateError, TypeError, ValueError, KeyError):
+            kept.append(row)
+            continue
         if len(tokenizer(text, add_special_tokens=False)["input_ids"]) <= max_length:
             kept.append(row)
     return kept

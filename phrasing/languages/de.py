@@ -136,8 +136,9 @@ _ANSWERS = AnswerPatterns(
     no=re.compile(r"^(?:nein|nee|leider nicht|(?:das|es) (?:ist es nicht|stimmt nicht))$"),
     nothing=re.compile(r"\b(?:nein|kein\w*|nichts|niemand|nicht|nie|ohne|null|0|leer|weder)\b", re.IGNORECASE),
     courtesies=re.compile(
-        r"\b(?:kein problem|keine (?:ursache|sorge|mühe)|nichts zu danken)\b|"
-        r"\b(?:müssen|musst|brauchen|brauchst) (?:sie |du )?(?:nichts|nicht)\b[^.!?]*\btun\b",
+        r"\bkein problem\b(?=\s*(?:[,.!;:–—]|$))|\b(?:keine (?:ursache|sorgen?|mühe)|nichts zu danken)\b|"
+        r"\b(?:müssen|musst|brauchen|brauchst) (?:sie |du )?(?:sich |dich )?(?:um )?(?:nichts|nicht)\b"
+        r"[^,;:–—.!?]*\b(?:tun|kümmern)\b",
         re.IGNORECASE,
     ),
     zero=re.compile(r"\b(?:ausverkauft|vergriffen|nicht (?:auf lager|vorrätig)|nichts|kein\w*|kostenlos|gratis)\b"),
@@ -190,7 +191,7 @@ _ACTIONS = ActionPatterns(
         "unter vor als auch nur noch schon jetzt dann hier dort bitte danke soll sollen darf ich "
         "sie ihr ihre ihren ihrem "
         "ihrer mein meine meinen meiner mir mich ihnen möchten dass wäre werde würde kann ist sind hat haben wird das "
-        "dies diese dieses diesen dieser dieselbe dasselbe ordnung okay einverstanden richtig "
+        "damit dies diese dieses diesen dieser dieselbe dasselbe ordnung okay einverstanden richtig "
         "recht sicher bevor vorher "
         "tue mache machen lassen einmal kurz heraus so wie was welche welches sich nicht weil meinem neue neuen eben "
         "vorhin the and for you your that this with from all any are not account customer use"

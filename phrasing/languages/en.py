@@ -192,8 +192,9 @@ _ANSWERS = AnswerPatterns(
         r"\b(?:no|none|nothing|nobody|no one|not|never|without|zero|0|empty|neither|free of)\b|n['’]t\b", re.IGNORECASE
     ),
     courtesies=re.compile(
-        r"\b(?:no|not a) (?:problem|worries|trouble|bother)\b|"
-        r"\b(?:do not|don['’]t|needn['’]t|no need) (?:(?:have |need )?to )?(?:do|worry|hesitate)\b[^.!?]*",
+        r"\b(?:no|not a) (?:problem|worries|trouble|bother)\b(?=\s*(?:[,.!;:–—]|$))|"
+        r"\b(?:do not|don['’]t|needn['’]t|no need) (?:(?:have |need )?to )?(?:do|worry|hesitate)\b"
+        r"(?:(?! (?:since|as|because)\b)[^,;:–—.!?])*",
         re.IGNORECASE,
     ),
     zero=re.compile(r"\b(?:sold out|out of stock|used up|nothing|none|for free|free of charge|no charge)\b"),

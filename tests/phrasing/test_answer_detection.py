@@ -87,9 +87,27 @@ def test_a_word_that_is_denied_is_not_stated():
 def test_nothing_is_stated_by_a_negation():
     assert is_answer_stated("There are no codes for that door.", [], "code")
     assert not is_answer_stated("I've looked that up.", [], "code")
-    assert not is_answer_stated("Done. You don't need to do anything else.", [], "code")
-    assert not is_answer_stated("No problem, that's done.", [], "code")
-    assert is_answer_stated("No problem. That door has no codes, so you don't need to do anything.", [], "code")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "told"),
+    [
+        ("Done. You don't need to do anything else.", "en", False),
+        ("No problem, that's done.", "en", False),
+        ("No problem. That door has no codes, so you don't need to do anything.", "en", True),
+        ("Don't worry, there are no open tickets.", "en", True),
+        ("You don't need to do anything, since that door has no codes.", "en", True),
+        ("No need to worry as there are none.", "en", True),
+        ("There's no problem reported for that service.", "en", True),
+        ("Kein Problem, das ist erledigt.", "de", False),
+        ("Sie müssen sich um nichts kümmern.", "de", False),
+        ("Es gibt kein Problem mit Ihren Bestellungen.", "de", True),
+        ("Keine Sorge, es gibt keine Rücksendungen.", "de", True),
+    ],
+)
+def test_a_courtesy_is_no_answer_that_there_is_nothing(text, language, told):
+    with use_language(language):
+        assert is_answer_stated(text, [], "code") is told
 
 
 def test_a_day_that_does_not_exist_keeps_its_year():

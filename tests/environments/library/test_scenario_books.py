@@ -106,8 +106,12 @@ def test_questions_about_a_licence_name_a_manager_only_where_the_record_does(man
         assert ("a manager has to approve it if you have one" in text) == (not manager)
 
 
-@pytest.mark.parametrize(("departs_at", "late"), [("2026-02-21T08:00:00", True), ("2026-03-01T08:00:00", False)])
+@pytest.mark.parametrize(
+    ("departs_at", "late"),
+    [("2026-02-21T08:00:00", True), ("2026-02-26T20:00:00", True), ("2026-02-27T08:00:00", False)],
+)
 def test_a_saver_ticket_is_offered_with_the_refund_that_it_still_has(departs_at: str, late: bool) -> None:
+    """On the seventh day before, the hour decides, which is not known: the rule is told."""
     confirm = build_library_source("travel", {}).phrasebook.tools["book_trip"].confirm
     row = {"departs_at": departs_at, "saver_fare": 20.0, "flexible_fare": 31.0, "move_fee": 0.0}
     values = {"departure_id": "the train", "fare": "saver", "passengers": 2, "travel_class": "standard", "row": row}
