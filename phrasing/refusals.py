@@ -56,6 +56,8 @@ class Refusals(FrozenModel):
     """A thing of a batch that cannot be done, `{name}`, and why, `{}`."""
     left_out_reason: tuple[str, ...] = Field(min_length=1)
     """The same where the reason names the thing."""
+    left_out_shared: tuple[str, str]
+    """A reason that two things of one sentence have, or more."""
     left_out_rule: tuple[str, ...] = Field(min_length=1)
     """As `left_out`, where the agent reads it and does not try."""
     left_out_reason_rule: tuple[str, ...] = Field(min_length=1)

@@ -127,6 +127,8 @@ class PartialBatchAgent(VariantAgent):
             reason = ". ".join(
                 capitalize_first(part) if number else part for number, part in enumerate(reason.split("; "))
             )
+            if len(names) > 1:
+                reason = refusals.left_out_shared[len(names) > 2].replace("{}", reason)
             sentences.append(capitalize_first(text.replace("{name}", join_words(names)).replace("{}", reason)))
         return " ".join(sentences)
 

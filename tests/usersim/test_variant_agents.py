@@ -275,6 +275,25 @@ def test_what_could_not_be_done_is_named_by_what_it_is_called(because, named):
     assert ("the order from 1 May 2026" in said) is named and because in said
 
 
+@pytest.mark.parametrize(
+    ("orders", "words"), [(("O1",), ""), (("O1", "O2"), "in both cases, "), (tuple(DAYS), "in each case, ")]
+)
+def test_a_reason_that_several_things_share_is_told_of_each(orders, words):
+    """ "It won't work for A and B: the room is not refundable" speaks of one room."""
+    source = FromOutput(call=0, path="$.result[*].order_id")
+    refused = tuple(
+        SimpleNamespace(
+            call=cancel(order).model_copy(update={"provenance": {"order_id": source}}),
+            because="the parcel has left",
+            told=(DAYS[order],),
+        )
+        for order in orders
+    )
+    agent = build_agent(ORDERS, {"act": "batch", "refused": refused, "visible": False})
+    said = PartialBatchAgent._describe_left_out(agent)
+    assert f": {words}the parcel has left." in said
+
+
 def test_of_two_steps_each_tells_its_own_result_and_the_last_one_what_is_left():
     """The coupon made it £68.40; the £58.40 of the message's end came by the credit."""
     tools = [TOOLS[0].model_copy(update={"name": name}) for name in ("use_coupon", "use_credit")]
