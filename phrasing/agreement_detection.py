@@ -15,7 +15,7 @@ _STOPS = re.compile(r"[.!?:](?=\s)")
 def find_confirmation_requests(text: str) -> list[str]:
     """Return the sentences of a message that ask for a yes, each with the sentence before it, which may say to what."""
     plain = _QUOTED.sub(lambda match: _STOPS.sub("", match[0]), text.replace("’", "'"))  # a title ends no sentence
-    sentences = [part.strip() for part in get_language().agreement.piece_end.split(plain) if part.strip()]
+    sentences = split_sentences(plain)
     return [
         " ".join(sentences[max(0, number - 1) : number + 1])
         for number, sentence in enumerate(sentences)
@@ -23,6 +23,11 @@ def find_confirmation_requests(text: str) -> list[str]:
         and (sentence.rstrip(")\"'").endswith("?") or get_language().agreement.asks.search(sentence))
         and not get_language().agreement.value_question.search(sentence)
     ]
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a message at the ends of its sentences."""
+    return [part.strip() for part in get_language().agreement.piece_end.split(text) if part.strip()]
 
 
 def split_clauses(text: str) -> list[str]:

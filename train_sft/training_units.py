@@ -87,7 +87,7 @@ def leave_out_longer_rows(
     These are the ones that it calls, and others up to a number; which ones is not known yet. What the template refuses
     is kept, for whoever counts it.
     """
-    kept = []
+    fitting = []
     for row in rows:
         called = {call["function"]["name"] for message in row["messages"] for call in message.get("tool_calls") or ()}
         (unit,) = split_training_units([row], HistorySettings(), tools)
@@ -96,8 +96,8 @@ def leave_out_longer_rows(
         try:
             text = tokenizer.apply_chat_template(unit["messages"], tools=listed or None, tokenize=False)
         except (TemplateError, TypeError, ValueError, KeyError):
-            kept.append(row)
+            fitting.append(row)
             continue
         if len(tokenizer(text, add_special_tokens=False)["input_ids"]) <= max_length:
-            kept.append(row)
-    return kept
+            fitting.append(row)
+    return fitting

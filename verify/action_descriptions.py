@@ -19,7 +19,7 @@ from trajsmith.phrasing import (
     is_value_mentioned,
     split_identifier,
 )
-from trajsmith.phrasing.agreement_detection import split_clauses
+from trajsmith.phrasing.agreement_detection import split_clauses, split_sentences
 from trajsmith.phrasing.confirmation import iterate_rows
 from trajsmith.phrasing.wording import derive_request_phrase
 from trajsmith.records import EnvironmentSpec, JsonObject, JsonValue, ToolSpec
@@ -70,8 +70,9 @@ class ActionMatcher:
             return False
         evidence = _VALUE_WEIGHT * min(_MOST_EVIDENCE, count_named_values(text, call))
         labels = _list_labels(call)
-        clauses = [_remove_labels(clause, labels) for sentence in sentences for clause in split_clauses(sentence)]
-        if leaves_action_open(sentences) or not any(self._score(clause).total() for clause in clauses):
+        asked = self.find_proposals(sentences, text)
+        clauses = [_remove_labels(clause, labels) for sentence in asked for clause in split_clauses(sentence)]
+        if leaves_action_open(asked) or not any(self._score(clause).total() for clause in clauses):
             clauses += [_remove_labels(clause, labels) for clause in split_clauses(text)]
         scores = [self._score(clause) for clause in clauses] or [Counter()]
         for score in scores:
@@ -80,6 +81,29 @@ class ActionMatcher:
             if own > 0 and own >= _CLOSE * best:
                 return True
         return False
+
+    def find_proposals(self, sentences: Sequence[str], text: str) -> list[str]:
+        """Return the sentences that ask, each plain question with what it is about.
+
+        A remark may stand between the two: "I'll delete it. It can be brought back for 30 days. Are you happy with
+        that?". Then the last sentence before the question in which the agent says what it would do takes its place.
+        """
+        pieces, asked = split_sentences(text.replace("’", "'")), []
+        language = get_language()
+        for sentence in sentences:
+            question = next(reversed(split_sentences(sentence)), "")
+            before = (
+                pieces[: pieces.index(question)] if question in pieces and not self._score(question).total() else []
+            )
+            proposals = [
+                each
+                for each in before
+                if language.actions.proposes.search(each)
+                and not language.answers.nothing.search(each)
+                and self._score(each).total()
+            ]
+            asked.append(f"{proposals[-1]} {question}" if proposals else sentence)
+        return asked
 
     def says_more(self, sentences: Sequence[str], tool: str, other: str) -> bool:
         """Return True if a part of the sentences speaks of a tool at least as much as of another one."""

@@ -236,7 +236,8 @@ class _Conduct:
 
     def _asks_for_both(self, request: _Request, call: _WriteCall, other: _WriteCall) -> bool:
         """Return True if a request that was for another call is for this one, too."""
-        sentences = (request.text,) if leaves_action_open(request.questions) else request.questions
+        asked = self.matcher.find_proposals(request.questions, request.text)
+        sentences = [request.text] if leaves_action_open(asked) else asked
         return self.matcher.says_more(sentences, call.event.tool, other.event.tool)
 
     def _explain_missing(self, call: _WriteCall, request: _Request | None, asked: bool) -> str:

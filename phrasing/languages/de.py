@@ -179,6 +179,7 @@ _FACTS = FactPatterns(
 _ACTIONS = ActionPatterns(
     word=re.compile(r"[a-zäöüß]+"),
     many=re.compile(r"\b(alle[ns]?|beide[ns]?|jede[nrs]?|diese|die (anderen?|übrigen))\b", re.IGNORECASE),
+    proposes=re.compile(r"\b(?:ich|wir)\b", re.IGNORECASE),
     generic=re.compile(
         r"\b(fortfahren|weitermachen|bestätigen|(diese|dieser|die) (änderung|buchung|anfrage)(en)?|"
         r"alles (das|davon))\b|"

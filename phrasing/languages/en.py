@@ -189,12 +189,11 @@ _ANSWERS = AnswerPatterns(
     yes=re.compile(r"^(?:yes|yep|yeah|yup|indeed|correct|that's right|(?:it|they|there) (?:is|are|does|do|has|have))$"),
     no=re.compile(r"^(?:no|nope|(?:it|they|there) (?:isn't|aren't|doesn't|don't|hasn't|haven't|is not|are not))$"),
     nothing=re.compile(
-        r"\b(?:no|none|nothing|nobody|no one|not|never|without|zero|0|empty|neither|free of)\b|n['’]t\b", re.IGNORECASE
+        r"\b(?:no|none|nothing|nobody|no one|not|never|without|zero|0|empty|neither|free of)\b|n['’]t\b", re.I
     ),
     courtesies=re.compile(
-        r"\b(?:no|not a) (?:problem|worries|trouble|bother)\b(?=\s*(?:[,.!;:–—]|$))|"
-        r"\b(?:do not|don['’]t|needn['’]t|no need) (?:(?:have |need )?to )?(?:do|worry|hesitate)\b"
-        r"(?:(?! (?:since|as|because)\b)[^,;:–—.!?])*",
+        r"\b(?:no|not a) (?:problem|worries|trouble|bother)\b(?=\s*(?:[,.!;:–—]|$))|\b(?:do not|don['’]t|needn['’]t|"
+        r"no need) (?:(?:have |need )?to )?(?:do|worry|hesitate)\b(?:(?! (?:since|as|because)\b)[^,;:–—.!?])*",
         re.IGNORECASE,
     ),
     zero=re.compile(r"\b(?:sold out|out of stock|used up|nothing|none|for free|free of charge|no charge)\b"),
@@ -203,9 +202,9 @@ _ANSWERS = AnswerPatterns(
         rf"\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
     ),
     links=word_set(
-        "is are costs cost has have holds hold offers offer includes include gives gets get comes come goes "
-        "runs run lasts last leaves leave departs arrives arrive starts start begins ends end pay pays "
-        "at for of on in from by as with until till the a an your its it which that you there"
+        "is are costs cost has have holds hold offers offer includes include gives gets get comes come goes runs run "
+        "lasts last leaves leave departs arrives arrive starts start begins ends end pay pays at for of on in from by "
+        "as with until till the a an your its it which that you there"
     ),
     unreal=re.compile(
         r"n['’]t\b|['’](?:d|ll)\b|\b(?:no|not|never|none|nothing|neither|nor|without|cannot|if|unless|whether|suppos\w+|"
@@ -224,8 +223,8 @@ _FACTS = FactPatterns(
     day_month=re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? ({_MONTH})\b\.?(?:,? (\d{{4}}))?", re.I),
     month_day=re.compile(rf"\b({_MONTH})\b\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?", re.I),
     plain=word_set(
-        "i i'm i'd i'll i've ok okay am pm id tv pin sim wi-fi wifi pc hi "
-        "hello hey thanks thank dear please mr mrs ms dr yes no good english could can would also"
+        "i i'm i'd i'll i've ok okay am pm id tv pin sim wi-fi wifi pc hi hello hey thanks thank dear please mr mrs "
+        "ms dr yes no good english could can would also"
     ),
     latest=("latest", "newest", "most recent", "last", "recent"),
     first=("oldest", "earliest", "first"),
@@ -263,13 +262,10 @@ _CONFIRMS = ConfirmationSentences(
     second_person="your ",
     speaker_words=frozenset({"i", "i've", "i'm", "me", "our"}),
     consequences=word_set(
-        "can't cannot good undone refund refunded fee charge charged cost costs back gone lost "
-        "loses ends stops once never "
-        "permanently final anybody"
+        "can't cannot good undone refund refunded fee charge charged cost costs back gone lost loses ends stops once "
+        "never permanently final anybody"
     ),
-    policy_voice=re.compile(
-        r"^(it|its|they|their|this|that)\b|\b(customer|user|traveller|owner|guest)s?\b", re.IGNORECASE
-    ),
+    policy_voice=re.compile(r"^(it|its|they|their|this|that)\b|\b(customer|user|traveller|owner|guest)s?\b", re.I),
     first_person=re.compile(r"^(?:my|our|your) "),
 )
 _REPORTS = ReportSentences(
@@ -325,20 +321,18 @@ _USER = UserSentences(
 _ACTIONS = ActionPatterns(
     word=re.compile(r"[a-z]+"),
     many=re.compile(r"\b(all|both|each|every|these|those|the (same|others?)|them)\b", re.IGNORECASE),
+    proposes=re.compile(r"\b(?:i|we|let me)\b", re.IGNORECASE),
     generic=re.compile(
         r"\b(proceed|go ahead(?! and)|continue|confirm|(this|these|those|the) (change|update|booking|request|order)s?|"
         r"all of (it|this|that))\b|\b(is|does|are) (that|this|everything|all) \w+",
         re.IGNORECASE,
     ),
     empty=word_set(
-        "the and for you your that this with from have has would like shall should could please "
-        "want need them will what "
-        "which there about before right correct confirm proceed going ahead also just okay sure "
-        "they then can may one ones "
-        "its it's all any are was were been into out off not now yes here some more than when "
-        "where who how let get got "
-        "use using make made give given only able first last new current other used ask asked tell know happen exactly "
-        "customer user account's does done doing him her his our"
+        "the and for you your that this with from have has would like shall should could please want need them will "
+        "what which there about before right correct confirm proceed going ahead also just okay sure they then can "
+        "may one ones its it's all any are was were been into out off not now yes here some more than when where who "
+        "how let get got use using make made give given only able first last new current other used ask asked tell "
+        "know happen exactly customer user account's does done doing him her his our"
     ),
     root_length=6,
 )

@@ -266,8 +266,8 @@ def _answer_plain(
 
 def _name_row(row: Mapping[str, Any], table: TablePhrases) -> str:
     """Return how a row is told alone."""
-    told = pick_text([table.alone], dict(row), random.Random(0)) if table.alone else None
-    return told or format_value(row.get(table.label))
+    name = pick_text([table.alone], dict(row), random.Random(0)) if table.alone else None
+    return name or format_value(row.get(table.label))
 
 
 def _fill(template: str, values: Mapping[str, str], rng: random.Random) -> str:

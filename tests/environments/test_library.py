@@ -350,7 +350,7 @@ def test_all_templates_compile_and_know_their_slots(name: str) -> None:
         before = (said.ask, said.say, said.narrate, said.request)
         after = {"out", "arg", "before", "others", "user_name", "now"}
         allowed += [(tool, before, parameters), (tool, (said.done, said.report), after)]
-        allowed.append((tool, said.confirm, parameters | {"row"}))
+        allowed.append((tool, said.confirm, parameters | {"row", "now"}))
         fields = {field for text in said.confirm for field in re.findall(r"\brow(?:\.|\[')(\w+)", text)}
         wrong += [f"{tool}: no result has the field {field}" for field in sorted(fields - names_in_tools(name))]
     for key, parameter in phrases.parameters.items():

@@ -139,6 +139,16 @@ DONE = "It is cancelled."
             "the user was not asked", id="asked_afterwards",
         ),
         pytest.param(
+            (WISH, LOOK, "I'll pay the invoice. You'd have to cancel the order yourself. Are you happy with that?",
+             "Yes.", CANCEL, DONE),
+            "the question was about something else", id="in_a_remark_only",
+        ),
+        pytest.param(
+            (WISH, LOOK, "The order can't be cancelled any more. I'll pay the invoice. Are you happy with that?",
+             "Yes.", CANCEL, DONE),
+            "the question was about something else", id="told_before_the_proposal",
+        ),
+        pytest.param(
             ("Pay P1 £300.", "Shall I pay the invoice of £30.00?", "Yes.", PAY, "Paid."),
             "the question was about something else", id="other_amount",
         ),
@@ -167,6 +177,11 @@ def test_a_missing_yes(steps, detail):
             (WISH, LOOK, "This is the plan:\n- **Cancel** order W1\n- **Refund:** $34.50\n\nShall I proceed?", "Yes!",
              CANCEL, DONE),
             id="a_summary_and_a_plain_question",
+        ),
+        pytest.param(
+            (WISH, LOOK, "I'll cancel the order. You'd have to pay for another address. Are you happy with that?",
+             "Yes.", CANCEL, DONE),
+            id="a_remark_before_a_plain_question",
         ),
         pytest.param((WISH + " Just go ahead without asking.", LOOK, CANCEL, DONE), id="permitted_in_advance"),
         pytest.param(("I confirm that you may cancel order W1.", CANCEL, DONE), id="consent_with_the_request"),
