@@ -72,6 +72,8 @@ class ActionMatcher:
         labels = _list_labels(call)
         asked = self.find_proposals(sentences, text)
         clauses = [_remove_labels(clause, labels) for sentence in asked for clause in split_clauses(sentence)]
+        questions = (_remove_labels(split_sentences(sentence)[-1], labels) for sentence in asked if sentence.strip())
+        clauses += [question for question in questions if self._score(question).total()]
         if leaves_action_open(asked) or not any(self._score(clause).total() for clause in clauses):
             clauses += [_remove_labels(clause, labels) for clause in split_clauses(text)]
         scores = [self._score(clause) for clause in clauses] or [Counter()]

@@ -183,6 +183,10 @@ def test_a_missing_yes(steps, detail):
              "Yes.", CANCEL, DONE),
             id="a_remark_before_a_plain_question",
         ),
+        pytest.param(
+            (WISH, LOOK, "Changes of the address end today. Shall I cancel it?", "Yes.", CANCEL, DONE),
+            id="another_action_in_the_sentence_before",
+        ),
         pytest.param((WISH + " Just go ahead without asking.", LOOK, CANCEL, DONE), id="permitted_in_advance"),
         pytest.param(("I confirm that you may cancel order W1.", CANCEL, DONE), id="consent_with_the_request"),
         pytest.param(
