@@ -11,6 +11,7 @@ from trajsmith.export.history import cut_row, find_assistant_messages, find_unle
 from trajsmith.export.loss_mask import read_tools
 from trajsmith.records import JsonObject, RecordDropped, ToolStyle, render_tools
 from trajsmith.train_sft.settings import HistorySettings
+from trajsmith.train_sft.shared_prefix import list_called_tools
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def leave_out_longer_rows(
     """
     fitting = []
     for row in rows:
-        called = {call["function"]["name"] for message in row["messages"] for call in message.get("tool_calls") or ()}
+        called = list_called_tools(row)
         (unit,) = split_training_units([row], HistorySettings(), tools)
         first = sorted(unit["tools"], key=lambda tool: tool["function"]["name"] not in called)
         listed = first[: max(shown, len(called))] if row.get("variant") == "base" else unit["tools"]
