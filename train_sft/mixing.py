@@ -23,11 +23,12 @@ def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple
         seed: Draws the rows of weights that are no whole number.
 
     Raises:
-        InputError: A dataset cannot be read, or its weight or `without_tools` leaves none of its rows.
+        InputError: A dataset cannot be read, it has no row of a variant, or its weight or `without_tools` leaves none
+            of its rows.
     """
     mixed, sources = [], []
     for share in shares:
-        rows = read(share.dataset, "train")
+        rows = _select_variants(read(share.dataset, "train"), share)
         if share.without_tools:
             rows = _leave_out_known_calls(rows, share)
         drawn = weigh_rows(
@@ -38,6 +39,17 @@ def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple
         mixed += drawn
         sources.append(describe_source(share, rows, len(drawn)))
     return mixed, sources
+
+
+def _select_variants(rows: list[JsonObject], share: DatasetShare) -> list[JsonObject]:
+    """Return the rows of a share's `variants`, each of which some row must have."""
+    present = {str(row.get("variant", "")) for row in rows}
+    missing = sorted(set(share.variants) - present)
+    if missing:
+        raise InputError(
+            f"{share.dataset}: no row is of the variant {', '.join(missing)}; there are: {', '.join(sorted(present))}"
+        )
+    return [row for row in rows if not share.variants or row.get("variant") in share.variants]
 
 
 def _leave_out_known_calls(rows: Sequence[JsonObject], share: DatasetShare) -> list[JsonObject]:
@@ -80,8 +92,9 @@ def describe_source(share: DatasetShare, rows: Sequence[JsonObject], drawn: int)
         "weight": share.weight,
         "environments": dict(sorted(environments.items())),
     }
-    if share.without_tools:
-        source["without_tools"] = list(share.without_tools)
+    for name in ("variants", "without_tools"):
+        if getattr(share, name):
+            source[name] = list(getattr(share, name))
     config = share.dataset / "config.yaml"
     if config.is_file():
         settings = compose_yaml(config.read_text("utf-8"), yaml.SafeLoader)[1]

@@ -44,6 +44,8 @@ class DatasetShare(FrozenModel):
     """Run directory, or the folder of a dataset."""
     weight: PositiveFloat = 1.0
     """Times that a row is seen in an epoch: 0.5 is half of the rows, 2 is every row twice."""
+    variants: tuple[str, ...] = ()
+    """Only rows of these variants of tasks, `base` for tasks as they were written; empty takes all."""
     without_tools: tuple[str, ...] = ()
     """Rows that call one of these tools are left out: to see what a model lacks that was never shown them."""
 
