@@ -14,6 +14,7 @@ from trajsmith.usersim.players import (
     build_user,
     build_user_factory,
     get_role_name,
+    prepare_scripted_agent,
 )
 from trajsmith.usersim.reasoning import add_reasoning
 from trajsmith.usersim.roles import AgentAct, AgentRole, UserAct, UserCall, UserFactory, UserRole
@@ -54,6 +55,7 @@ __all__ = [
     "build_user",
     "build_user_factory",
     "get_role_name",
+    "prepare_scripted_agent",
     "render_system_prompt",
     "resolve_inner_call",
 ]

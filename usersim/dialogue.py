@@ -2,12 +2,13 @@
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from trajsmith.environments import Session, ToolResult, diff
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
 from trajsmith.phrasing import humanize, render_clock, render_confirmation_policy
+from trajsmith.phrasing.voices import load_voices
 from trajsmith.records import (
     Actor,
     CallEvent,
@@ -52,6 +53,10 @@ class PlaySettings(FrozenModel):
     """Share of tasks whose rows have it."""
     parallel: float = Field(0.9, ge=0, le=1)
     """Probability that the scripted agent makes calls that commute in one message."""
+    voice: str = ""
+    """Voice of every scripted agent, by its name in `phrasing/voices.yaml`: plain, brief, explanatory or warm; empty
+    draws one for each dialogue. With a name, agents also answer alike: by the first phrase that fits, with no word of
+    courtesy or on what they do next. Rows then teach what to tell rather than how, which takes fewer of them."""
     max_steps: PositiveInt = 30
     """Agent messages per turn."""
     temperatures: tuple[float, ...] = ()
@@ -61,6 +66,14 @@ class PlaySettings(FrozenModel):
     searched for (`write.tools.search`) show search_tools and call_tool in both."""
     bad_calls: int = Field(3, ge=0)
     """Messages in a row with nothing but malformed or unknown calls that end a play."""
+
+    @field_validator("voice")
+    @classmethod
+    def _check_voice(cls, voice: str) -> str:
+        names = load_voices().agents
+        if voice and voice not in names:
+            raise ValueError(f"there is no voice {voice!r}; there are: {', '.join(names)}")
+        return voice
 
     @model_validator(mode="after")
     def _check_faulty(self) -> Self:

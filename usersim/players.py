@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 
 from trajsmith.models import ChatModel, RoleSettings
 from trajsmith.models.prompts import Prompts
-from trajsmith.phrasing import Wording, find_clock_date
+from trajsmith.phrasing import Wording, find_clock_date, get_agent_voice
 from trajsmith.records import EnvironmentSpec, InputError, JsonObject, Registry, Task
+from trajsmith.usersim.courtesies import Courtesies
 from trajsmith.usersim.dialogue import PlaySettings
 from trajsmith.usersim.model_agent import ModelAgent
 from trajsmith.usersim.model_user import USER, ModelUser
 from trajsmith.usersim.roles import AgentRole, UserFactory, UserRole
+from trajsmith.usersim.scripted_agent import ScriptedAgent
 from trajsmith.usersim.scripted_roles import build_scripted_agent, build_scripted_user
 
 
@@ -102,10 +105,18 @@ def build_user_factory(settings: RoleSettings, model: ChatModel | None, prompts:
     return build
 
 
+def prepare_scripted_agent(agent: ScriptedAgent, settings: PlaySettings, now: date) -> None:
+    """Have an agent play as the settings say, at the environment's time."""
+    agent.parallel, agent.now = settings.parallel, now
+    if settings.voice:
+        agent.voice = get_agent_voice(settings.voice).model_copy(update={"silent": 1.0})
+        agent.reports.style, agent.reports.steady = agent.voice.reports, True
+        agent.courtesies = Courtesies()
+
+
 def _build_scripted_agent(context: RoleContext) -> AgentRole:
     agent = build_scripted_agent(context.task, context.wording, context.candidate, listens=context.user_is_model)
-    agent.parallel = context.settings.parallel
-    agent.now = find_clock_date(context.state)
+    prepare_scripted_agent(agent, context.settings, find_clock_date(context.state))
     return agent
 
 

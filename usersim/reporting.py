@@ -61,6 +61,8 @@ class ReportWriter:
         self.rng = rng
         self.varies = True
         """No template is used a second time in a dialogue while there are others that fit."""
+        self.steady = False
+        """The first phrase that fits is taken, always the same."""
         self.later: Sequence[AnswerFact] = ()
         """What the user is going to ask for next: not told before, where other words do."""
         self.outdated: Set[str] = frozenset()
@@ -123,7 +125,7 @@ class ReportWriter:
         return self._name_topic(info, call, text, row) if get_language().reports.pronoun.match(text) else text
 
     def _collect_values(self, call: GoldCall, content: Any) -> dict[str, Any]:
-        rows = self.wording.shuffle_rows(self.rng)
+        rows = self.wording.rows if self.steady else self.wording.shuffle_rows(self.rng)
         values = {"out": content, "arg": dict(call.arguments), "row_templates": rows, "now": self.now}
         values |= {"others": self.others(call), "user_name": self.user_name}
         before = self.before(call)
@@ -193,7 +195,7 @@ class ReportWriter:
         phrases = self.wording.tool(call.tool)
         if self.style == "short":
             first = phrases.brief
-        elif self.style == "explanatory" and self.rng.random() < DETAILED:
+        elif self.style == "explanatory" and (self.steady or self.rng.random() < DETAILED):
             first = phrases.detailed
         else:
             first = (*phrases.done, *phrases.brief) if self.style == "plain" else phrases.done
@@ -253,9 +255,15 @@ class ReportWriter:
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
-        drawn = self.rng.sample(list(templates), len(templates))
+        drawn = list(templates) if self.steady else self.rng.sample(list(templates), len(templates))
         says = get_language().reports.yes_or_no if takes_yes_or_no(self.question) else None
-        drawn.sort(key=lambda one: (not has_slot(one, "before"), not (says and says.search(one)), one in self.used))
+        drawn.sort(
+            key=lambda one: (
+                not has_slot(one, "before"),
+                not (says and says.search(one)),
+                one in self.used and not self.steady,
+            )
+        )
         return self._choose_text((self._render_noted(template, values) for template in drawn), facts)
 
     def _render_noted(self, template: str, values: dict[str, Any]) -> str | None:
@@ -281,7 +289,7 @@ class ReportWriter:
 
     def _note_used(self, text: str) -> str:
         """Record the template of a text that is told, and return the text."""
-        if self.varies and text in self._templates:
+        if self.varies and not self.steady and text in self._templates:
             self.used.add(self._templates[text])
         self._templates.clear()
         return text

@@ -54,6 +54,7 @@ from trajsmith.usersim import (
     add_tool_search,
     build_scripted_agent,
     build_scripted_user,
+    prepare_scripted_agent,
 )
 from trajsmith.verify import find_undoing_call, verify_trajectory
 from trajsmith.verify.traces.replaying import IMPORTED
@@ -384,6 +385,6 @@ def _build_expert(
 ) -> AgentRole:
     """Build the scripted agent that plays a task rightly, as a run plays it."""
     scripted = build_scripted_agent(task, place.wording, candidate)
-    scripted.parallel, scripted.now = settings.parallel, find_clock_date(state)
+    prepare_scripted_agent(scripted, settings, find_clock_date(state))
     agent = add_reasoning(scripted, task, place.wording, candidate, settings)
     return add_tool_search(agent, task, place.spec, candidate, True)

@@ -69,6 +69,7 @@ from trajsmith.usersim import (
     build_faulty_agent,
     build_user,
     get_role_name,
+    prepare_scripted_agent,
 )
 from trajsmith.verify import (
     CHECK_FUNCTION,
@@ -313,7 +314,7 @@ class RoleFactory:
         fault = ""
         if candidate >= settings.candidates - settings.faulty:
             scripted = build_faulty_agent(task, place.wording, candidate, settings.faults, self.user is not None)
-            scripted.now = find_clock_date(state)
+            prepare_scripted_agent(scripted, settings, find_clock_date(state))
             agent, fault = scripted, scripted.fault_kind
         else:
             agent = build_agent(get_role_name(roles.agent, self.agent), self._context(task, candidate, self.agent))
