@@ -383,6 +383,19 @@ def find_used_calls(calls: Sequence[GoldCall]) -> set[int]:
     return {source.call for source in leaves if isinstance(source, FromOutput)}
 
 
+def list_reported_calls(turn: Turn, start: int) -> list[int]:
+    """Return the calls of which an answer tells: earlier ones that the turn asks about, and its own goals.
+
+    Args:
+        turn: The turn.
+        start: Number of its first gold call, counted over the whole task.
+    """
+    used = find_used_calls(turn.gold_calls)
+    seen_before = sorted({info.call for info in turn.asked if info.call < start})
+    own = enumerate(turn.gold_calls, start)
+    return [*seen_before, *(index for index, call in own if index not in used or call.effect == "write")]
+
+
 def list_field_names(result: Any) -> set[str]:
     """Return the names of the fields of a result; of a list, those of its first row."""
     if isinstance(result, list):

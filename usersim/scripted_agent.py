@@ -49,7 +49,7 @@ from trajsmith.usersim.announcements import announce_call, choose_frames, is_loo
 from trajsmith.usersim.choice_questions import ChoiceWriter, list_current_rows, select_meant_rows
 from trajsmith.usersim.confirmation_questions import ConfirmationWriter, IdentifiedRow, collect_shown, keep_lasting
 from trajsmith.usersim.courtesies import Courtesies, draw_courtesies
-from trajsmith.usersim.reporting import ReportWriter, drop_repeated_openings, find_used_calls, render_missing_facts
+from trajsmith.usersim.reporting import ReportWriter, drop_repeated_openings, list_reported_calls, render_missing_facts
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.shown_rows import find_shown_before, list_other_rows
 from trajsmith.usersim.utterance_tracking import UtteranceTracker
@@ -416,8 +416,7 @@ class ScriptedAgent:
             return self.rng.choice(self.task.solution.sentences)
         turn = self.task.turns[self.turn]
         start = self.stop - len(turn.gold_calls)
-        used = find_used_calls(turn.gold_calls)
-        goals = [index for index in range(start, self.stop) if index not in used or self.calls[index].effect == "write"]
+        goals = list_reported_calls(turn, start)
         reports = [self._report(index, len(goals) == 1) for index in goals]
         text = join_paragraphs([capitalize_first(each) for each in drop_repeated_openings(reports)])
         between = [self.results[index].content for index in range(start, self.stop) if index not in goals]

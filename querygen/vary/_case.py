@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trajsmith.environments import Session
@@ -123,6 +123,25 @@ class VariantCase:
     def needs(self, start: int, stop: int) -> list[str]:
         return list(dict.fromkeys(key for call in self.calls[start:stop] for key in list_needed_keys(call)))
 
+    def append_turn(self, turn: int, call: GoldCall) -> "VariantCase":
+        """Return the case cut after a turn, with one more turn that makes a call again.
+
+        In a scenario, no step is that call: the tool's own phrases ask for it.
+        """
+        first_turns = self.base.turns[: turn + 1]
+        known = tuple(self.known[key].model_copy(update={"stated": True}) for key in list_needed_keys(call))
+        more = Turn(
+            intent=first_turns[-1].intent,
+            query="",
+            known=known,
+            gold_calls=(call,),
+            checks=(),
+            state_hash="",
+            steps=("again",) if any(each.steps for each in first_turns) else (),
+        )
+        base = self.base.model_copy(update={"turns": (*first_turns, more)})
+        return replace(self, base=base)
+
     async def at(self, calls: int) -> Rewindable:
         """The session after this many gold calls, able to go back there."""
         session = make_rewindable(self.session)
@@ -169,7 +188,7 @@ class VariantCase:
                 "exposed_tools": self._list_exposed(pieces, perturbation, hidden),
                 "distractors": () if shows_own else self.base.distractors,
                 "search": None if shows_own else self.base.search,
-                "mode": "conversation",
+                "mode": self.base.mode if perturbation.act == "plain" else "conversation",
                 "variant": self.variant,
                 "twist": perturbation,
                 "language": SCRIPTED,

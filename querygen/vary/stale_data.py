@@ -3,13 +3,12 @@
 Proof: the same look-up gives other values after the write, by execution, and no result since then shows them.
 """
 
-from trajsmith.grounding import list_needed_keys
 from trajsmith.phrasing import is_value_mentioned
 from trajsmith.querygen.persona import add_sentence
 from trajsmith.querygen.requested_info import build_general_info, fill_facts
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
-from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, Turn, canonical_json
+from trajsmith.records import FromUser, GoldCall, JsonValue, Perturbation, RecordDropped, canonical_json
 
 AGAIN = (
     "I just want to be sure.",
@@ -18,8 +17,6 @@ AGAIN = (
     "Just to double-check.",
     "Just checking.",
 )
-AGAIN_STEP = "again"
-"""In a scenario: the step that the second look-up is; the tool's own phrases ask for it."""
 REWORDINGS = 4
 """Attempts at words that name what is looked up."""
 
@@ -73,7 +70,7 @@ def list_told_values(case: VariantCase, call: GoldCall) -> list[JsonValue]:
 async def _build_variant(case: VariantCase, read: int, turn: int, changed: tuple[JsonValue, ...]) -> VariantResult:
     call, stop = case.calls[read], case.spans[turn][1]
     again = call.model_copy(update={"result": None})
-    longer = _append_turn(case, turn, again)
+    longer = case.append_turn(turn, again)
     last = turn + 1
     words = next(
         (
@@ -108,15 +105,3 @@ def _names(case: VariantCase, query: str) -> bool:
     call = case.calls[-1]
     user_values = [call.arguments[name] for name, source in call.provenance.items() if isinstance(source, FromUser)]
     return all(is_value_mentioned(query, value) for value in user_values)
-
-
-def _append_turn(case: VariantCase, turn: int, call: GoldCall) -> VariantCase:
-    """Return the case cut after a turn, with one more turn that makes a call again."""
-    first_turns = case.base.turns[: turn + 1]
-    known = tuple(case.known[key].model_copy(update={"stated": True}) for key in list_needed_keys(call))
-    steps = (AGAIN_STEP,) if any(each.steps for each in first_turns) else ()
-    more = Turn(
-        intent=first_turns[-1].intent, query="", known=known, gold_calls=(call,), checks=(), state_hash="", steps=steps
-    )
-    base = case.base.model_copy(update={"turns": (*first_turns, more)})
-    return VariantCase(base, case.state, case.session, case.spec, case.wording, case.variant, case.entities, case.audit)
