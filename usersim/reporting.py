@@ -257,13 +257,7 @@ class ReportWriter:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""
         drawn = list(templates) if self.steady else self.rng.sample(list(templates), len(templates))
         says = get_language().reports.yes_or_no if takes_yes_or_no(self.question) else None
-        drawn.sort(
-            key=lambda one: (
-                not has_slot(one, "before"),
-                not (says and says.search(one)),
-                one in self.used and not self.steady,
-            )
-        )
+        drawn.sort(key=lambda one: (not has_slot(one, "before"), not (says and says.search(one)), one in self.used))
         return self._choose_text((self._render_noted(template, values) for template in drawn), facts)
 
     def _render_noted(self, template: str, values: dict[str, Any]) -> str | None:

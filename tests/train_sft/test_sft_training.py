@@ -408,6 +408,23 @@ def test_datasets_are_mixed_by_weight_and_the_card_tells_where_they_come_from(fo
         train(config(folder, dataset=None, datasets=few, out=tmp_path / "few"))
 
 
+def test_a_share_can_take_the_rows_of_some_variants_only(folder):
+    from trajsmith.train_sft import DatasetShare
+    from trajsmith.train_sft.mixing import mix_rows
+
+    rows = [{"id": str(number), "variant": ("base", "follow_up")[number % 2]} for number in range(10)]
+    path = folder / "run"
+    shares = (
+        DatasetShare(dataset=path, variants=("follow_up",)),
+        DatasetShare(dataset=path, variants=("base",), weight=0.4),
+    )
+    mixed, sources = mix_rows(shares, lambda *_: rows, 0)
+    assert [row["variant"] for row in mixed] == ["follow_up"] * 5 + ["base"] * 2
+    assert [source["variants"] for source in sources] == [["follow_up"], ["base"]]
+    with pytest.raises(InputError, match="no row is of the variant batch_request; there are: base, follow_up"):
+        mix_rows((DatasetShare(dataset=path, variants=("batch_request",)),), lambda *_: rows, 0)
+
+
 def test_rows_that_call_a_tool_can_be_left_out(folder):
     from trajsmith.train_sft import DatasetShare
     from trajsmith.train_sft.mixing import mix_rows

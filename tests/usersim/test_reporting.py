@@ -1,9 +1,11 @@
 """What an agent says of results that nobody wrote phrases for."""
 
 import random
+from datetime import date
 from pathlib import Path
 
 import pytest
+from playing import Stage
 
 from trajsmith.environments.library import ENVIRONMENTS
 from trajsmith.environments.library import __file__ as library_file
@@ -11,6 +13,7 @@ from trajsmith.grounding import is_end_out_of_reach
 from trajsmith.phrasing import EntityPhrases, Phrasebook, ToolPhrases, Wording, load_phrasebook
 from trajsmith.phrasing.languages import get_language
 from trajsmith.records import AnswerFact, GoldCall, ToolSpec
+from trajsmith.usersim import Dialogue, PlaySettings, ScriptedAgent, ScriptedUser, prepare_scripted_agent
 from trajsmith.usersim.reporting import (
     ReportWriter,
     drop_repeated_openings,
@@ -118,6 +121,18 @@ def test_what_is_reported_twice_is_said_in_other_words():
         assert len({writer.report(call, {"note_id": "N1"}) for _ in range(3)}) == 3
         writer.varies, writer.used = False, set()
         assert writer.report(call, {"note_id": "N1"}) and not writer.used, "lines of a list may be alike"
+
+
+def test_a_steady_report_takes_the_first_phrase_that_fits_every_time():
+    done = ["{% if out.note_id == 'N2' %}N2 is noted.{% endif %}", "It's noted.", "That's on the list."]
+    spec = ToolSpec(server="n", name="add_note", description="Add.", input_schema={"type": "object", "properties": {}})
+    call = GoldCall(tool="add_note", arguments={}, provenance={}, effect="write")
+    for seed in range(9):
+        wording = Wording(Phrasebook(tools={"add_note": ToolPhrases(done=done)}), [spec])
+        writer = ReportWriter(wording, "plain", random.Random(seed))
+        writer.steady = True
+        told = [writer.report(call, {"note_id": number}) for number in ("N1", "N1", "N2", "N1")]
+        assert told == ["It's noted.", "It's noted.", "N2 is noted.", "It's noted."]
 
 
 def test_a_template_can_tell_that_a_due_date_has_passed():
@@ -246,3 +261,25 @@ def test_a_door_that_stays_unlocked_is_told_when_another_one_is_locked():
         assert "front door" not in text, text
         text = write_report("smart_home", "set_door_lock", locked, others=others[1:], seed=seed, action="lock")
         assert "unlocked" not in text and "front door" not in text, text
+
+
+async def test_agents_with_one_voice_say_the_same_of_the_same(tmp_path):
+    stage = Stage("bank", tmp_path)
+    settings = PlaySettings(voice="brief")
+    texts = []
+    for task in await stage.tasks(12, mean_calls=2):
+        plays = []
+        for candidate in range(3):
+            agent = ScriptedAgent(task, stage.wording, candidate)
+            prepare_scripted_agent(agent, settings, date.min)
+            user = ScriptedUser(task, stage.wording, 0)
+            dialogue = Dialogue(stage.spec, task, stage.state, stage.session(), agent, user, settings, candidate)
+            trajectory = await dialogue.play()
+            assert (await stage.verdict(task, trajectory)).accepted
+            last = [trajectory.messages[span.stop - 1].content for span in trajectory.turns]
+            plays.append(last)
+            texts += [m.content for m in trajectory.messages if m.role == "assistant" and m.tool_calls]
+        assert plays[0] == plays[1] == plays[2]
+    assert not any(texts), "nothing is said of what comes next"
+    with pytest.raises(ValueError, match="there is no voice 'loud'; there are: plain, brief"):
+        PlaySettings(voice="loud")
