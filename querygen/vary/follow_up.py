@@ -1,56 +1,60 @@
-"""Further questions about results that the agent has already seen: it answers from them and needs no other call.
+"""Further questions about a result that the user was told of: the agent answers from it and needs no other call.
 
-Proof: at the end of the task each look-up still gives what it gave then, by execution, and nothing that is asked was
-asked before.
+Proof: at the end of the task the look-up still gives what it gave then, by execution. What is asked was not told
+before, and is about nothing that the task has changed or made.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from trajsmith.grounding import iterate_leaves
+from trajsmith.grounding import find_rows, is_identifier, iterate_leaves
 from trajsmith.querygen.requested_info import fill_facts
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import AnswerFact, FromOutput, JsonValue, Perturbation, RecordDropped, RequestedInfo
 from trajsmith.verify.normalized_state import iter_leaves
 
-MOST = 3
-"""Further questions of one task, at most."""
+MOST = 2
+"""Further questions of one task, at most: more would be a quiz."""
 REWORDINGS = 6
 """Attempts at questions that ask for something new each."""
 _WORD = re.compile(r"\w+")
 _ROWS = re.compile(r"rows\('(\w+)'")
 """The kind of things of which a template tells the rows."""
+_FRESH = re.compile(r"\b(?:check|right now|by now|currently|at the moment)\b", re.IGNORECASE)
+"""Words that ask to look again."""
 
 
 @VARIANTS.register("follow_up")
 async def vary(case: VariantCase) -> VariantResult:
-    """The task, with one to three more turns that ask what an earlier result shows.
+    """The task, with one or two more turns that ask what a result shows, the last one that does.
 
     Raises:
-        RecordDropped: No result of the task answers a question that was not asked before.
+        RecordDropped: No result that the user asked for answers a question that was not asked before.
     """
     reads = await _list_lasting_reads(case)
     if not reads:
         raise RecordDropped("nothing_to_ask")
     wanted = case.rng.randint(1, MOST)
-    for count in range(wanted, 0, -1):
-        for _ in range(REWORDINGS):
-            drafts = _write_turns(case, sorted(case.rng.choices(reads, k=count), key=reads.index))
-            if drafts is None:
-                continue
-            tools = ", ".join(sorted({case.calls[read].tool for read in reads}))
-            proof = f"made again at the end, {tools} gives the same"
-            perturbation = Perturbation(base=case.base.id, turn=len(case.spans), act="plain", proof=proof)
-            return VariantResult(await case.finish(drafts, perturbation))
+    for read in reads:
+        for count in range(wanted, 0, -1):
+            for _ in range(REWORDINGS):
+                drafts = _write_turns(case, read, count)
+                if drafts is not None:
+                    proof = f"made again at the end, {case.calls[read].tool} gives the same"
+                    perturbation = Perturbation(base=case.base.id, turn=len(case.spans), act="plain", proof=proof)
+                    return VariantResult(await case.finish(drafts, perturbation))
     raise RecordDropped("nothing_new_to_ask")
 
 
 async def _list_lasting_reads(case: VariantCase) -> list[int]:
-    """List the agent's look-ups for which there are questions and which give at the end what they gave, last first."""
+    """List the look-ups that the user asked for, of which there are questions and which give at the end what they
+    gave, the last one first."""
     session = await case.at(len(case.calls))
+    goals = [goal for turn in range(len(case.spans)) for goal in case.goals(turn)]
     lasting = []
-    for index, call in reversed(list(enumerate(case.calls))):
+    for index in reversed(goals):
+        call = case.calls[index]
         if call.effect == "read" and call.actor == "assistant" and case.wording.tool(call.tool).questions:
             result = await session.call(call.tool, call.arguments, call.actor)
             if result.ok and result.content == call.result:
@@ -58,14 +62,14 @@ async def _list_lasting_reads(case: VariantCase) -> list[int]:
     return lasting
 
 
-def _write_turns(case: VariantCase, reads: Sequence[int]) -> list[TurnDraft] | None:
-    """Write the task and a turn for each of these look-ups; None if a question of them asks for nothing new.
+def _write_turns(case: VariantCase, read: int, count: int) -> list[TurnDraft] | None:
+    """Write the task and so many turns that ask about a look-up; None if one of them asks for nothing new.
 
     The words are found as if the look-up were made again. What is asked is then told from the first result.
     """
-    longer = case
-    for read in reads:
-        longer = longer.append_turn(len(longer.spans) - 1, case.calls[read])
+    longer, call = case, case.calls[read]
+    for _ in range(count):
+        longer = longer.append_turn(len(longer.spans) - 1, call)
     words = longer.words(questions=1.0)
     first, end = len(case.spans), len(case.calls)
     drafts = case.unchanged(words, range(first))
@@ -75,10 +79,10 @@ def _write_turns(case: VariantCase, reads: Sequence[int]) -> list[TurnDraft] | N
         for info in words.asked[turn]
         for leaf in _list_told(case, info.model_copy(update={"call": start + info.call}))
     }
-    for turn, read in enumerate(reads, start=first):
+    for turn in range(first, first + count):
         asked = [info.model_copy(update={"call": read}) for info in words.asked[turn]]
-        facts = [fact for info in asked for fact in fill_facts(info, case.calls[read], case.wording).facts]
-        fits = all(info.narrow and (info.row or not _is_row_chosen(case, read)) for info in asked)
+        facts = [fact for info in asked for fact in fill_facts(info, call, case.wording).facts]
+        fits = all(_is_fitting(case, info) for info in asked) and not _FRESH.search(words.queries[turn])
         if not facts or not fits or any(fact.value == [] or _get_leaf(fact) in told_leaves for fact in facts):
             return None
         told_leaves.update(leaf for info in asked for leaf in _list_told(case, info))
@@ -87,14 +91,31 @@ def _write_turns(case: VariantCase, reads: Sequence[int]) -> list[TurnDraft] | N
     return drafts
 
 
-def _is_row_chosen(case: VariantCase, read: int) -> bool:
-    """Return True if the task goes on with one row of a list: a question about all of them would lead away from it."""
-    return any(
-        source.call == read and source.selectors
-        for call in case.calls
-        for _, source, _ in iterate_leaves(call)
+def _is_fitting(case: VariantCase, info: RequestedInfo) -> bool:
+    """Return True for a narrow question that leads not away from the task: not about all rows of a list of which the
+    task has taken one, nor about what the task has changed or made, of which the user knows."""
+    call = case.calls[info.call]
+    chosen = any(
+        source.call == info.call and source.selectors
+        for later in case.calls
+        for _, source, _ in iterate_leaves(later)
         if isinstance(source, FromOutput)
     )
+    writes = [each for each in case.calls if each.effect == "write"]
+    spoken = _WORD.findall(" ".join(text for each in writes for text in case.wording.tool(each.tool).confirm))
+    if not info.narrow or (chosen and not info.row) or any(path.rpartition(".")[2] in spoken for path in info.fields):
+        return False
+    about = next(find_rows(call.result, info.row), None) if info.row else call.result
+    changed = {value for each in writes for value in (*_list_ids(each.arguments), *_list_ids(each.result))}
+    shared = set(_list_ids(call.arguments)) if info.row or isinstance(call.result, list) else set()
+    return changed.isdisjoint(set(_list_ids(about)) - shared)
+
+
+def _list_ids(value: JsonValue) -> Iterator[str]:
+    """Yield the identifiers in arguments or in a result."""
+    for place, leaf in iter_leaves(value, ()):
+        if isinstance(leaf, str) and any(is_identifier(part) for part in place):
+            yield leaf
 
 
 def _get_leaf(fact: AnswerFact) -> tuple[str, JsonValue]:

@@ -369,6 +369,47 @@ async def test_what_is_told_again_is_not_what_was_told_before(shelves):
         assert any(not any(is_value_mentioned(text, fact) for text in results[-1:]) for fact in new)
 
 
+async def test_a_follow_up_question_is_new_and_answered_from_what_was_seen(shelves):
+    made = await some(shelves, "follow_up", most=6)
+    assert len(made) >= 3
+    for shelf, base, varied in made:
+        task, first = varied.task, len(base.turns)
+        assert task.mode == base.mode and [call.tool for call in task.gold_calls] == [c.tool for c in base.gold_calls]
+        assert 1 <= len(task.turns) - first <= 2 and task.twist.turn == first
+        for number, turn in enumerate(task.turns[first:], start=first):
+            assert turn.gold_calls == () and turn.asked and all(info.narrow for info in turn.asked)
+            for fact in turn.facts:
+                shown = task.gold_calls[fact.call].result
+                for part in fact.place:
+                    shown = shown[int(part) if isinstance(shown, list) else part]
+                assert shown == fact.value
+            before = {(fact.call, fact.place) for each in task.turns[:number] for fact in each.facts}
+            assert before.isdisjoint((fact.call, fact.place) for fact in turn.facts)
+        trajectory, verdict = await shelf.play(varied, get_agent_class(task))
+        assert verdict.accepted and len(trajectory.events) == len(base.gold_calls)
+        wrong = answer_otherwise(trajectory, trajectory.turns[first])
+        verdict = await verify_trajectory(task, wrong, shelf.state, shelf.session(), wording=shelf.wording)
+        assert not verdict.accepted, (task.turns[first].query, verdict.checks)
+
+
+def answer_otherwise(trajectory, span):
+    """Return a dialogue whose answer in one turn tells nothing."""
+    messages = list(trajectory.messages)
+    messages[span.stop - 1] = messages[span.stop - 1].model_copy(update={"content": "I have nothing more on that."})
+    return trajectory.model_copy(update={"messages": tuple(messages)})
+
+
+async def test_nothing_is_asked_on_that_a_later_call_has_changed(shelves):
+    for shelf, _, varied in await some(shelves, "follow_up", most=6):
+        task, session = varied.task, shelf.session()
+        await session.reset(shelf.state)
+        for call in task.gold_calls:
+            await session.call(call.tool, call.arguments, call.actor)
+        for index in {info.call for turn in task.turns[task.twist.turn :] for info in turn.asked}:
+            call = task.gold_calls[index]
+            assert (await session.call(call.tool, call.arguments)).content == call.result
+
+
 async def test_a_staged_failure_is_met_once_and_again_on_replay(shelves):
     for shelf, _, varied in await some(shelves, "tool_failure", most=2):
         trajectory, verdict = await shelf.play(varied, VariantAgent)
