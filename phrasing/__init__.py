@@ -68,6 +68,7 @@ from trajsmith.phrasing.voices import (
     get_agent_voice,
     get_user_voice,
     join_opening,
+    load_voices,
 )
 from trajsmith.phrasing.wording import Wording, derive_request_phrase, pick_text
 from trajsmith.phrasing.words import (
@@ -148,6 +149,7 @@ __all__ = [
     "load_phrasebook",
     "load_refusals",
     "load_scenarios",
+    "load_voices",
     "load_yaml_model",
     "needs_confirmation",
     "normalize_name",

@@ -7,8 +7,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from trajsmith.environments import Session, ToolResult, diff
 from trajsmith.environments.injected_faults import open_turn
 from trajsmith.models.prompts import Prompts, PromptSpec, load_builtin_prompts
-from trajsmith.phrasing import humanize, render_clock, render_confirmation_policy
-from trajsmith.phrasing.voices import load_voices
+from trajsmith.phrasing import humanize, load_voices, render_clock, render_confirmation_policy
 from trajsmith.records import (
     Actor,
     CallEvent,

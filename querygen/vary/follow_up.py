@@ -7,12 +7,11 @@ before, and is about nothing that the task has changed or made.
 import re
 from collections.abc import Iterator
 
-from trajsmith.grounding import find_rows, is_identifier, iterate_leaves
+from trajsmith.grounding import find_rows, is_identifier, iterate_leaves, iterate_nodes
 from trajsmith.querygen.requested_info import fill_facts
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
 from trajsmith.querygen.vary._rewording import TurnDraft
 from trajsmith.records import AnswerFact, FromOutput, JsonValue, Perturbation, RecordDropped, RequestedInfo
-from trajsmith.verify.normalized_state import iter_leaves
 
 MOST = 2
 """Further questions of one task, at most: more would be a quiz."""
@@ -113,7 +112,7 @@ def _is_fitting(case: VariantCase, info: RequestedInfo) -> bool:
 
 def _list_ids(value: JsonValue) -> Iterator[str]:
     """Yield the identifiers in arguments or in a result."""
-    for place, leaf in iter_leaves(value, ()):
+    for place, leaf in iterate_nodes(value):
         if isinstance(leaf, str) and any(is_identifier(part) for part in place):
             yield leaf
 
@@ -132,7 +131,7 @@ def _list_told(case: VariantCase, info: RequestedInfo) -> Iterator[tuple[str, Js
         *(text for kind in _ROWS.findall(" ".join(templates)) for text in case.wording.rows.get(kind, ())),
     ]
     words = set(_WORD.findall(" ".join(texts))) | {fact_path.rpartition(".")[2] for fact_path in info.fields}
-    for place, value in iter_leaves(call.result, ()):
-        names = [part for part in place if not part.isdigit()]
+    for place, value in iterate_nodes(call.result):
+        names = [part for part in place if part != "*"]
         if names and isinstance(value, str | int | float) and (names[-1] in words or not templates):
             yield names[-1], value
