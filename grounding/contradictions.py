@@ -16,14 +16,14 @@ Place = tuple[str, ...]
 _OPPOSITES = frozenset(
     frozenset(pair.split("/"))
     for pair in (
-        "publish/unpublish", "activate/deactivate", "enable/disable", "activate/disable", "enable/deactivate",
-        "archive/unarchive", "archive/restore", "archive/activate", "open/close", "reopen/close", "lock/unlock",
-        "pin/unpin", "mute/unmute", "star/unstar", "start/stop", "pause/resume", "hide/show", "approve/reject",
-        "accept/decline", "subscribe/unsubscribe", "suspend/activate", "suspend/reactivate", "block/unblock",
-        "publish/withdraw", "submit/withdraw", "release/withdraw",
+        "activate/deactivate", "enable/disable", "activate/disable", "enable/deactivate", "archive/restore",
+        "archive/activate", "open/close", "reopen/close", "start/stop", "pause/resume", "hide/show", "approve/reject",
+        "accept/decline", "suspend/activate", "suspend/reactivate", "publish/withdraw", "submit/withdraw",
+        "release/withdraw",
     )
 )  # fmt: skip
-"""Words of tools of which nobody asks for both, whatever the state was before."""
+"""Words of tools of which nobody asks for both, whatever the state was before; beside these all of "freeze" and
+"unfreeze"."""
 _ENDS = frozenset({"archive", "close", "complete", "finish", "cancel", "retire", "deactivate", "suspend", "terminate"})
 """Words of tools after which nobody adds something to the thing."""
 
@@ -186,6 +186,8 @@ def _same_entity(one: GoldCall, other: GoldCall) -> bool:
 
 def _are_opposite(one: str, other: str) -> bool:
     words, others = set(split_identifier(one)), set(split_identifier(other))
+    if {f"un{word}" for word in words} & others or {f"un{word}" for word in others} & words:
+        return True
     return any(pair & words and pair & others and not pair & words & others for pair in _OPPOSITES)
 
 

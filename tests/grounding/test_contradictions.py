@@ -65,6 +65,16 @@ WITHDRAWN = {"stays": {"S1": {"city": "Oslo", "status": "withdrawn"}}, "trips": 
             id="opposites_from_a_third_state",
         ),
         pytest.param(
+            write("unfreeze_card", {"c": {"K1": {"s": "frozen"}}}, {"c": {"K1": {"s": "active"}}}, card_id="K1"),
+            write("freeze_card", {"c": {"K1": {"s": "active"}}}, {"c": {"K1": {"s": "blocked"}}}, card_id="K1"), False,
+            "undone", id="freed_and_taken_away",
+        ),
+        pytest.param(
+            write("unfreeze_card", {"c": {"K1": {"s": "frozen"}}}, {"c": {"K1": {"s": "active"}}}, card_id="K1"),
+            write("name_card", {"c": {"K1": {"n": ""}}}, {"c": {"K1": {"n": "Mine"}}}, card_id="K1"), False, None,
+            id="freed_and_named",
+        ),
+        pytest.param(
             write("start_task", {"a": {"K1": {"s": "new"}}}, {"a": {"K1": {"s": "on"}}}, task_id="K1"),
             write("finish_task", {"a": {"K1": {"s": "on"}}}, {"a": {"K1": {"s": "over"}}}, task_id="K1"), False, None,
             id="one_step_after_the_other",
