@@ -109,6 +109,7 @@ def prepare_scripted_agent(agent: ScriptedAgent, settings: PlaySettings, now: da
     """Have an agent play as the settings say, at the environment's time."""
     agent.parallel, agent.now = settings.parallel, now
     if settings.voice:
+        agent.style = settings.voice
         agent.voice = get_agent_voice(settings.voice).model_copy(update={"silent": 1.0})
         agent.reports.style, agent.reports.steady = agent.voice.reports, True
         agent.courtesies = Courtesies()

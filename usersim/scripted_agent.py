@@ -87,7 +87,8 @@ class ScriptedAgent:
         self.wording = wording
         self.rng = random.Random(derive_seed(task.seed, "agent", candidate))
         self.pace = random.Random(derive_seed(task.seed, "parallel", candidate))
-        self.voice = get_agent_voice(draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate))))
+        self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate)))
+        self.voice = get_agent_voice(self.style)
         self.reports = ReportWriter(wording, self.voice.reports, self.rng)
         self.calls = task.gold_calls
         self.known = {entry.key: entry for turn in task.turns for entry in turn.known}

@@ -3,7 +3,6 @@
 `naive_agent` holds their counterpart, which does not notice. A variant is worth something only if it is turned down.
 """
 
-import random
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -13,7 +12,6 @@ from trajsmith.grounding import ReferenceNotResolved, list_needed_keys
 from trajsmith.phrasing import (
     Wording,
     capitalize_first,
-    draw_agent_voice,
     draw_pattern,
     format_value,
     get_language,
@@ -39,7 +37,6 @@ from trajsmith.records import (
     Task,
     ToolCall,
     UserFact,
-    derive_seed,
 )
 from trajsmith.usersim.announcements import render_argument, render_call_phrase
 from trajsmith.usersim.batch_texts import join_names, render_list
@@ -89,7 +86,6 @@ class VariantAgent(ScriptedAgent):
         self.offered = self.settled = False
         self.reported: list[JsonValue] = []
         """Facts told before the user answered an offer."""
-        self.style = draw_agent_voice(random.Random(derive_seed(task.seed, "agent style", candidate)))
 
     async def act(self, messages: list[Message]) -> AgentAct:
         act = self.polish(await self._take_step(messages))
