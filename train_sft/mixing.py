@@ -28,46 +28,53 @@ def mix_rows(shares: Sequence[DatasetShare], read: ReadRows, seed: int) -> tuple
     """
     mixed, sources = [], []
     for share in shares:
-        rows = _select_variants(read(share.dataset, "train"), share)
+        rows = read(share.dataset, "train")
+        if share.variants:
+            _check_variants(rows, share)
         if share.without_tools:
-            rows = _leave_out_known_calls(rows, share)
+            _check_tools(rows, share)
+        chosen = select_rows(rows, share)
+        if not chosen:
+            raise InputError(
+                f"{share.dataset}: the choice by variants and without_tools leaves none of its {len(rows)} rows"
+            )
         drawn = weigh_rows(
-            rows, share.weight, derive_seed("mix", str(seed), *sorted(str(row.get("id")) for row in rows))
+            chosen, share.weight, derive_seed("mix", str(seed), *sorted(str(row.get("id")) for row in chosen))
         )
         if not drawn:
-            raise InputError(f"{share.dataset}: a weight of {share.weight:g} leaves none of its {len(rows)} rows")
+            raise InputError(f"{share.dataset}: a weight of {share.weight:g} leaves none of its {len(chosen)} rows")
         mixed += drawn
-        sources.append(describe_source(share, rows, len(drawn)))
+        sources.append(describe_source(share, chosen, len(drawn)))
     return mixed, sources
 
 
-def _select_variants(rows: list[JsonObject], share: DatasetShare) -> list[JsonObject]:
-    """Return the rows of a share's `variants`, each of which some row must have."""
-    present = {str(row.get("variant", "")) for row in rows}
+def _check_variants(rows: Sequence[JsonObject], share: DatasetShare) -> None:
+    """Raise an InputError if no row is of one of a share's `variants`."""
+    present = {str(row.get("variant", "base")) for row in rows}
     missing = sorted(set(share.variants) - present)
     if missing:
         raise InputError(
             f"{share.dataset}: no row is of the variant {', '.join(missing)}; there are: {', '.join(sorted(present))}"
         )
-    return [row for row in rows if not share.variants or row.get("variant") in share.variants]
 
 
-def _leave_out_known_calls(rows: Sequence[JsonObject], share: DatasetShare) -> list[JsonObject]:
-    """Return the rows without those that call a share's `without_tools`, each of which some row must call."""
+def _check_tools(rows: Sequence[JsonObject], share: DatasetShare) -> None:
+    """Raise an InputError if no row calls one of a share's `without_tools`."""
     uncalled = set(share.without_tools)
     for row in rows:
         uncalled -= list_called_tools(row)
     if uncalled:
         raise InputError(f"{share.dataset}: no row calls {', '.join(sorted(uncalled))} of without_tools")
-    remaining = leave_out_calls(rows, share.without_tools)
-    if not remaining:
-        raise InputError(f"{share.dataset}: without_tools leaves none of its {len(rows)} rows")
-    return remaining
 
 
-def leave_out_calls(rows: Sequence[JsonObject], tools: Sequence[str]) -> list[JsonObject]:
-    """Return the rows that call none of these tools."""
-    return [row for row in rows if not tools or list_called_tools(row).isdisjoint(tools)]
+def select_rows(rows: Sequence[JsonObject], share: DatasetShare) -> list[JsonObject]:
+    """Return the rows of a share's `variants` that call none of its `without_tools`."""
+    return [
+        row
+        for row in rows
+        if (not share.variants or row.get("variant", "base") in share.variants)
+        and (not share.without_tools or list_called_tools(row).isdisjoint(share.without_tools))
+    ]
 
 
 def list_called_tools(row: JsonObject) -> set[str]:
@@ -92,9 +99,10 @@ def describe_source(share: DatasetShare, rows: Sequence[JsonObject], drawn: int)
         "weight": share.weight,
         "environments": dict(sorted(environments.items())),
     }
-    for name in ("variants", "without_tools"):
-        if getattr(share, name):
-            source[name] = list(getattr(share, name))
+    if share.variants:
+        source["variants"] = list(share.variants)
+    if share.without_tools:
+        source["without_tools"] = list(share.without_tools)
     config = share.dataset / "config.yaml"
     if config.is_file():
         settings = compose_yaml(config.read_text("utf-8"), yaml.SafeLoader)[1]

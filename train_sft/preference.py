@@ -14,7 +14,7 @@ from trajsmith.train_sft.checkpoint import (
     open_training_tokenizer,
 )
 from trajsmith.train_sft.libraries import build_lora_config, build_trainer_arguments, require_train
-from trajsmith.train_sft.mixing import leave_out_calls, mix_rows
+from trajsmith.train_sft.mixing import mix_rows, select_rows
 from trajsmith.train_sft.settings import DpoConfig
 from trajsmith.train_sft.training import (
     MAX_REFUSED_SHARE,
@@ -116,7 +116,7 @@ def prepare_preference(config: DpoConfig) -> tuple[Any, PreferencePlan]:
         held = [
             row
             for share in config.shares
-            for row in leave_out_calls(read_pairs(share.dataset, settings.split)[: settings.rows], share.without_tools)
+            for row in select_rows(read_pairs(share.dataset, settings.split)[: settings.rows], share)
         ]
         plan.validation = plan_preference(config, held, tokenizer, style).rows
     return tokenizer, plan

@@ -27,7 +27,7 @@ from trajsmith.train_sft.libraries import (
     require_train,
     restrict_logits_to_loss_tokens,
 )
-from trajsmith.train_sft.mixing import leave_out_calls, mix_rows
+from trajsmith.train_sft.mixing import mix_rows, select_rows
 from trajsmith.train_sft.scratch import create_model, train_tokenizer
 from trajsmith.train_sft.settings import DpoConfig, FreezeSettings, SftConfig, ValidationSettings
 from trajsmith.train_sft.shared_prefix import (
@@ -244,7 +244,7 @@ def list_held_rows(config: SftConfig) -> list[JsonObject]:
     return [
         row
         for share in config.shares
-        for row in leave_out_calls(read_validation_rows(share.dataset, config.validation), share.without_tools)
+        for row in select_rows(read_validation_rows(share.dataset, config.validation), share)
     ]
 
 

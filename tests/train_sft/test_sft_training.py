@@ -410,7 +410,7 @@ def test_datasets_are_mixed_by_weight_and_the_card_tells_where_they_come_from(fo
 
 def test_a_share_can_take_the_rows_of_some_variants_only(folder):
     from trajsmith.train_sft import DatasetShare
-    from trajsmith.train_sft.mixing import mix_rows
+    from trajsmith.train_sft.mixing import mix_rows, select_rows
 
     rows = [{"id": str(number), "variant": ("base", "follow_up")[number % 2]} for number in range(10)]
     path = folder / "run"
@@ -421,6 +421,7 @@ def test_a_share_can_take_the_rows_of_some_variants_only(folder):
     mixed, sources = mix_rows(shares, lambda *_: rows, 0)
     assert [row["variant"] for row in mixed] == ["follow_up"] * 5 + ["base"] * 2
     assert [source["variants"] for source in sources] == [["follow_up"], ["base"]]
+    assert [row["id"] for row in select_rows(rows, shares[0])] == ["1", "3", "5", "7", "9"], "validation rows, too"
     with pytest.raises(InputError, match="no row is of the variant batch_request; there are: base, follow_up"):
         mix_rows((DatasetShare(dataset=path, variants=("batch_request",)),), lambda *_: rows, 0)
 
