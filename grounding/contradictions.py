@@ -22,8 +22,8 @@ _OPPOSITES = frozenset(
         "release/withdraw",
     )
 )  # fmt: skip
-"""Words of tools of which nobody asks for both, whatever the state was before; beside these all of "freeze" and
-"unfreeze"."""
+"""Words of tools of which nobody asks for both, whatever the state was before. A word and the same with "un" before it
+count, too: "freeze/unfreeze"."""
 _ENDS = frozenset({"archive", "close", "complete", "finish", "cancel", "retire", "deactivate", "suspend", "terminate"})
 """Words of tools after which nobody adds something to the thing."""
 
@@ -186,7 +186,8 @@ def _same_entity(one: GoldCall, other: GoldCall) -> bool:
 
 def _are_opposite(one: str, other: str) -> bool:
     words, others = set(split_identifier(one)), set(split_identifier(other))
-    if {f"un{word}" for word in words} & others or {f"un{word}" for word in others} & words:
+    different = words ^ others
+    if any(f"un{word}" in different for word in different if len(word) > 2):
         return True
     return any(pair & words and pair & others and not pair & words & others for pair in _OPPOSITES)
 

@@ -75,6 +75,11 @@ WITHDRAWN = {"stays": {"S1": {"city": "Oslo", "status": "withdrawn"}}, "trips": 
             id="freed_and_named",
         ),
         pytest.param(
+            write("lock_unlock_door", {"c": {"K1": {"s": 1}}}, {"c": {"K1": {"s": 2}}}, door_id="K1"),
+            write("lock_unlock_door", {"c": {"K1": {"s": 2}}}, {"c": {"K1": {"s": 3}}}, door_id="K1"), False,
+            "repeated_goal", id="both_words_in_one_name",
+        ),
+        pytest.param(
             write("start_task", {"a": {"K1": {"s": "new"}}}, {"a": {"K1": {"s": "on"}}}, task_id="K1"),
             write("finish_task", {"a": {"K1": {"s": "on"}}}, {"a": {"K1": {"s": "over"}}}, task_id="K1"), False, None,
             id="one_step_after_the_other",
