@@ -54,8 +54,9 @@ class PlaySettings(FrozenModel):
     """Probability that the scripted agent makes calls that commute in one message."""
     voice: str = ""
     """Voice of every scripted agent, by its name in `phrasing/voices.yaml`: plain, brief, explanatory or warm; empty
-    draws one for each dialogue. With a name, agents also answer alike: by the first phrase that fits, with no word of
-    courtesy or on what they do next. Rows then teach what to tell rather than how, which takes fewer of them."""
+    draws one for each dialogue. With a name, agents also report alike: by the first phrase that fits, with no word of
+    courtesy or on a call that comes next. What a variant adds (refusals, offers, reading on) keeps its own phrases.
+    Rows then teach what to tell rather than how, which takes fewer of them."""
     max_steps: PositiveInt = 30
     """Agent messages per turn."""
     temperatures: tuple[float, ...] = ()

@@ -108,6 +108,11 @@ ANSWERS = (
     "Nothing is left to do for this request; now the answer.",
     "That completes the request. I report only what the results show.",
 )
+SEEN_BEFORE = (
+    "What this asks for stands in a result that I have already. I answer from it.",
+    "No call is needed: a result from before shows it, and nothing has changed it since.",
+    "I have seen this in an earlier result, so I tell it from there.",
+)
 _CLAUSE = re.compile(r"(what|which|who|whose|when|where|how|why|whether|if)\b", re.IGNORECASE)
 """Labels that are clauses and take no article."""
 _SECOND_PERSON = (
@@ -173,7 +178,12 @@ class ReasoningAgent:
             if [agent.calls[member].tool for member in group] != names:
                 return thoughts
             return [*thoughts, *self._describe_calls(group, index)]
-        return [self.rng.choice(ANSWERS)] if index >= agent.stop else []
+        turn = self.task.turns[agent.turn]
+        return (
+            [self.rng.choice(ANSWERS if turn.gold_calls or not turn.asked else SEEN_BEFORE)]
+            if index >= agent.stop
+            else []
+        )
 
     # Sentences
 

@@ -141,7 +141,7 @@ class ReportWriter:
         if get_language().reports.starts_with_pronoun.match(text):
             return get_language().reports.as_for.format(topic=topic, text=f"{text[:1].lower()}{text[1:]}")
         topic = get_language().grammar.to_dative(topic)
-        return f"{self.rng.choice(get_language().reports.topics).format(topic)} {text}"
+        return f"{self._choose(get_language().reports.topics).format(topic)} {text}"
 
     def _find_topic(self, info: RequestedInfo, call: GoldCall, text: str) -> str:
         """Return what "it" means in an answer: the field that is told right after it, else the entity of the call."""
@@ -251,7 +251,10 @@ class ReportWriter:
             return text
         words = get_language().reports
         notes = words.cut_list if is_end_out_of_reach(tool, call.arguments, content) else words.more_pages
-        return join_paragraphs([text, self.rng.choice(notes).format(count=len(content["result"]))])
+        return join_paragraphs([text, self._choose(notes).format(count=len(content["result"]))])
+
+    def _choose(self, options: Sequence[str]) -> str:
+        return options[0] if self.steady else self.rng.choice(options)
 
     def _pick(self, templates: Sequence[str], values: dict[str, Any], facts: Sequence[AnswerFact]) -> str | None:
         """Return a rendered template, if possible one that states all facts; None if none fits the values."""

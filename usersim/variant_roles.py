@@ -283,7 +283,7 @@ class VariantAgent(ScriptedAgent):
         """Return short reports of calls, all in the same words."""
         words, reports, usual = self.rng.random(), [], self.reports
         self.reports = ReportWriter(self.wording, "short", self.rng)
-        self.reports.varies = False
+        self.reports.varies, self.reports.steady = False, usual.steady
         for index in members:
             self.rng.seed(words)
             reports.append(capitalize_first(self._report(index, alone=True, at_end=True)))

@@ -111,7 +111,9 @@ def _is_repeated_request(task: Task, trajectory: Trajectory, index: int, text: s
 
 
 def _are_calls_made(task: Task, turn: int, events: Sequence[CallEvent]) -> bool:
-    """Return True if every gold call of a turn is among the calls that succeeded."""
+    """Return True if every gold call of a turn is among the calls that succeeded; a turn that only asks has none."""
+    if task.turns[turn].asked and not task.turns[turn].gold_calls:
+        return False
     succeeded = {canonical_json([event.tool, event.arguments]) for event in events if event.ok}
     return all(canonical_json([call.tool, call.arguments]) in succeeded for call in task.turns[turn].gold_calls)
 

@@ -26,7 +26,7 @@ class TurnDraft:
     names_tools: bool = False
     """The query may name a tool: it brings one."""
     asked: tuple[RequestedInfo, ...] = ()
-    """What the query asks for; calls are counted from the first of the turn, those of earlier turns backwards."""
+    """What the query asks for; calls are counted from the first of the turn; -1 is the last call before it."""
 
 
 class _AmbiguousReferences(ReferenceTracker):
@@ -65,7 +65,7 @@ class RewordedQueries:
         vague: How the thing that the held entry picks out is called instead.
         known: Entries in place of the base task's own.
         after_refusal: Number of the turn before which something was refused: nobody gives thanks for that.
-        questions: Share of reads that are asked for by a narrow question, where the phrasebook has some.
+        narrow_from: Number of the turn from which on reads are asked for by narrow questions alone.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class RewordedQueries:
         vague: str = "",
         known: Mapping[str, UserFact] | None = None,
         after_refusal: int = -1,
-        questions: float = 0.6,
+        narrow_from: int | None = None,
     ) -> None:
         self.known = {**base_known, **(known or {})}
         initial = canonical_json(state).decode()
         now, voice = find_clock_date(state), get_user_voice(base.persona.style)
-        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, now, voice, questions)
+        writer = _WithholdingWriter(wording, calls, self.known, initial, rng, now, voice)
         writer.hold = hold
         references = _AmbiguousReferences(wording, calls, self.known, initial, rng, writer.check.model)
         references.open_key, references.open_words = hold, vague
@@ -103,6 +103,8 @@ class RewordedQueries:
             stop = start + len(turn.gold_calls)
             goals = find_goals(calls, start, stop, steps=story.names if story else ())
             steps = story.list_steps(goals) if story else ()
+            if number == narrow_from:
+                writer.goal_wordings.questions = 1.0
             motive = story.motive if story and not number else ""
             request = writer.write(start, stop, goals, bool(hold), steps, motive)
             trouble = story is not None and story.scenario.trouble

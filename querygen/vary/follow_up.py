@@ -6,43 +6,51 @@ before, and is about nothing that the task has changed or made.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
-from trajsmith.grounding import find_rows, is_identifier, iterate_leaves, iterate_nodes
+from trajsmith.grounding import build_selector_key, find_rows, is_identifier, iterate_leaves, iterate_nodes
 from trajsmith.querygen.requested_info import fill_facts
 from trajsmith.querygen.vary._case import VARIANTS, VariantCase, VariantResult
-from trajsmith.querygen.vary._rewording import TurnDraft
+from trajsmith.querygen.vary._rewording import RewordedQueries, TurnDraft
 from trajsmith.records import AnswerFact, FromOutput, JsonValue, Perturbation, RecordDropped, RequestedInfo
 
-MOST = 2
+MOST_QUESTIONS = 2
 """Further questions of one task, at most: more would be a quiz."""
 REWORDINGS = 6
 """Attempts at questions that ask for something new each."""
 _WORD = re.compile(r"\w+")
 _ROWS = re.compile(r"rows\('(\w+)'")
 """The kind of things of which a template tells the rows."""
-_FRESH = re.compile(r"\b(?:check|right now|by now|currently|at the moment)\b", re.IGNORECASE)
+_FRESH = re.compile(
+    r"\b(?:check|right now|by now|currently|at the moment|still|already|yet|make sure|see whether|look up)\b",
+    re.IGNORECASE,
+)
 """Words that ask to look again."""
 
 
 @VARIANTS.register("follow_up")
 async def vary(case: VariantCase) -> VariantResult:
-    """The task, with one or two more turns that ask what a result shows, the last one that does.
+    """The task, with one or two more turns that ask what a result shows, of the last look-up that leaves something.
 
     Raises:
-        RecordDropped: No result that the user asked for answers a question that was not asked before.
+        RecordDropped: No result that the user asked for answers a question that was not asked before, in clear words.
     """
     reads = await _list_lasting_reads(case)
     if not reads:
         raise RecordDropped("nothing_to_ask")
-    wanted = case.rng.randint(1, MOST)
+    wanted = case.rng.randint(1, MOST_QUESTIONS)
     for read in reads:
+        proof = f"made again at the end, {case.calls[read].tool} gives the same"
+        perturbation = Perturbation(base=case.base.id, turn=len(case.spans), act="plain", proof=proof)
         for count in range(wanted, 0, -1):
+            longer = case
+            for _ in range(count):
+                longer = longer.append_turn(len(longer.spans) - 1, case.calls[read])
             for _ in range(REWORDINGS):
-                drafts = _write_turns(case, read, count)
-                if drafts is not None:
-                    proof = f"made again at the end, {case.calls[read].tool} gives the same"
-                    perturbation = Perturbation(base=case.base.id, turn=len(case.spans), act="plain", proof=proof)
-                    return VariantResult(await case.finish(drafts, perturbation))
+                with suppress(RecordDropped):
+                    drafts = _write_turns(case, longer.words(narrow_from=len(case.spans)), read, count)
+                    if drafts is not None:
+                        return VariantResult(await case.finish(drafts, perturbation))
     raise RecordDropped("nothing_new_to_ask")
 
 
@@ -61,38 +69,53 @@ async def _list_lasting_reads(case: VariantCase) -> list[int]:
     return lasting
 
 
-def _write_turns(case: VariantCase, read: int, count: int) -> list[TurnDraft] | None:
+def _write_turns(case: VariantCase, words: RewordedQueries, read: int, count: int) -> list[TurnDraft] | None:
     """Write the task and so many turns that ask about a look-up; None if one of them asks for nothing new.
 
-    The words are found as if the look-up were made again. What is asked is then told from the first result.
+    Args:
+        case: The task.
+        words: Words of the task in which the look-up is made again in each of these turns. What is asked is told from
+            the first result.
+        read: The look-up.
+        count: Turns.
     """
-    longer, call = case, case.calls[read]
-    for _ in range(count):
-        longer = longer.append_turn(len(longer.spans) - 1, call)
-    words = longer.words(questions=1.0)
-    first, end = len(case.spans), len(case.calls)
+    call, first, end = case.calls[read], len(case.spans), len(case.calls)
     drafts = case.unchanged(words, range(first))
-    told_leaves = {
-        leaf
-        for turn, (start, _) in enumerate(case.spans)
-        for info in words.asked[turn]
-        for leaf in _list_told(case, info.model_copy(update={"call": start + info.call}))
+    told_values = {
+        (field.rpartition(".")[2], entry.value)
+        for turn in range(first)
+        for entry in words.entries(turn)
+        for field in (entry.key.partition(".")[0], entry.slot.rpartition("|")[2])
+        if isinstance(entry.value, str | int | float)
     }
+    for turn, (start, _) in enumerate(case.spans):
+        for info in words.asked[turn]:
+            told_values.update(_list_told(case, info.model_copy(update={"call": start + info.call})))
     for turn in range(first, first + count):
-        asked = [info.model_copy(update={"call": read}) for info in words.asked[turn]]
+        keys = {info.known: build_selector_key(read, info.row) for info in words.asked[turn] if info.row}
+        asked = [
+            info.model_copy(update={"call": read, "known": keys.get(info.known, info.known)})
+            for info in words.asked[turn]
+        ]
         facts = [fact for info in asked for fact in fill_facts(info, call, case.wording).facts]
         fits = all(_is_fitting(case, info) for info in asked) and not _FRESH.search(words.queries[turn])
-        if not facts or not fits or any(fact.value == [] or _get_leaf(fact) in told_leaves for fact in facts):
+        if (
+            not facts
+            or not fits
+            or any(fact.value == [] or _get_field_and_value(fact) in told_values for fact in facts)
+        ):
             return None
-        told_leaves.update(leaf for info in asked for leaf in _list_told(case, info))
+        for info in asked:
+            told_values.update(_list_told(case, info))
+        known = tuple(entry.model_copy(update={"key": keys.get(entry.key, entry.key)}) for entry in words.entries(turn))
         relative = tuple(info.model_copy(update={"call": read - end}) for info in asked)
-        drafts.append(TurnDraft(words.queries[turn], words.intents[turn], words.entries(turn), (), asked=relative))
+        drafts.append(TurnDraft(words.queries[turn], words.intents[turn], known, (), asked=relative))
     return drafts
 
 
 def _is_fitting(case: VariantCase, info: RequestedInfo) -> bool:
-    """Return True for a narrow question that leads not away from the task: not about all rows of a list of which the
-    task has taken one, nor about what the task has changed or made, of which the user knows."""
+    """Return True for a narrow question that stays with the task: not about all rows of a list of which the task has
+    taken one, nor about what the task has changed or made, of which the user knows."""
     call = case.calls[info.call]
     chosen = any(
         source.call == info.call and source.selectors
@@ -110,16 +133,16 @@ def _is_fitting(case: VariantCase, info: RequestedInfo) -> bool:
     return changed.isdisjoint(set(_list_ids(about)) - shared)
 
 
-def _list_ids(value: JsonValue) -> Iterator[str]:
+def _list_ids(value: JsonValue) -> Iterator[str | int]:
     """Yield the identifiers in arguments or in a result."""
     for place, leaf in iterate_nodes(value):
-        if isinstance(leaf, str) and any(is_identifier(part) for part in place):
+        if isinstance(leaf, str | int) and not isinstance(leaf, bool) and any(is_identifier(part) for part in place):
             yield leaf
 
 
-def _get_leaf(fact: AnswerFact) -> tuple[str, JsonValue]:
+def _get_field_and_value(fact: AnswerFact) -> tuple[str, JsonValue]:
     """Return the field of a value, and the value."""
-    return next(part for part in reversed(fact.place) if not part.isdigit()), fact.value
+    return next((part for part in reversed(fact.place) if not part.isdigit()), ""), fact.value
 
 
 def _list_told(case: VariantCase, info: RequestedInfo) -> Iterator[tuple[str, JsonValue]]:
@@ -131,7 +154,8 @@ def _list_told(case: VariantCase, info: RequestedInfo) -> Iterator[tuple[str, Js
         *(text for kind in _ROWS.findall(" ".join(templates)) for text in case.wording.rows.get(kind, ())),
     ]
     words = set(_WORD.findall(" ".join(texts))) | {fact_path.rpartition(".")[2] for fact_path in info.fields}
-    for place, value in iterate_nodes(call.result):
+    about = next(find_rows(call.result, info.row), None) if info.row else call.result
+    for place, value in iterate_nodes(about):
         names = [part for part in place if part != "*"]
         if names and isinstance(value, str | int | float) and (names[-1] in words or not templates):
             yield names[-1], value
