@@ -42,7 +42,7 @@ from trajsmith.usersim.partial_batch import PartialBatchAgent
 from trajsmith.usersim.roles import AgentAct
 from trajsmith.usersim.scripted_roles import get_agent_class
 from trajsmith.usersim.variant_roles import VariantAgent, VariantUser
-from trajsmith.verify import verify_trajectory
+from trajsmith.verify import find_user_faults, verify_trajectory
 from trajsmith.verify.variant_checks import DECLINES, build_variant_checks
 
 PLAYED = ("retail", "mobile_care", "file_store")
@@ -397,6 +397,18 @@ def answer_otherwise(trajectory, span):
     messages = list(trajectory.messages)
     messages[span.stop - 1] = messages[span.stop - 1].model_copy(update={"content": "I have nothing more on that."})
     return trajectory.model_copy(update={"messages": tuple(messages)})
+
+
+async def test_who_gets_no_answer_to_a_follow_up_may_ask_again(shelves):
+    shelf, _, varied = (await some(shelves, "follow_up", most=6))[0]
+    trajectory, _ = await shelf.play(varied, get_agent_class(varied.task))
+    *others, span = trajectory.turns
+    question, messages = trajectory.messages[span.start], list(trajectory.messages)
+    assert question.role == "user" and question.content == varied.task.turns[-1].query and len(varied.task.turns) > 1
+    messages[span.start + 1 : span.start + 1] = [Message(role="assistant", content="I see."), question]
+    turns = (*others, span.model_copy(update={"stop": span.stop + 2}))
+    play = trajectory.model_copy(update={"messages": tuple(messages), "turns": turns})
+    assert find_user_faults(varied.task, play, shelf.wording) == []
 
 
 async def test_nothing_is_asked_on_that_a_later_call_has_changed(shelves):
