@@ -179,11 +179,8 @@ class ReasoningAgent:
                 return thoughts
             return [*thoughts, *self._describe_calls(group, index)]
         turn = self.task.turns[agent.turn]
-        return (
-            [self.rng.choice(ANSWERS if turn.gold_calls or not turn.asked else SEEN_BEFORE)]
-            if index >= agent.stop
-            else []
-        )
+        seen_before = bool(turn.asked) and not turn.gold_calls
+        return [self.rng.choice(SEEN_BEFORE if seen_before else ANSWERS)] if index >= agent.stop else []
 
     # Sentences
 

@@ -98,9 +98,9 @@ class ActionPatterns:
 
     word: Pattern
     many: Pattern
-    generic: Pattern
     proposes: Pattern
     """Sentences in which agents say what they would do."""
+    generic: Pattern
     """Questions that leave it to the rest of the message what will happen."""
     empty: frozenset[str]
     root_length: int
