@@ -104,18 +104,22 @@ def _is_repeated_request(task: Task, trajectory: Trajectory, index: int, text: s
         return False
     before = [event for event in trajectory.events if event.message < index]
     for number, (turn, span) in enumerate(zip(task.turns, trajectory.turns, strict=False)):
-        over = span.stop <= index or (span.start < index and _are_calls_made(task, number, before))
+        over = span.stop <= index or (span.start < index and _is_done(task, number, before))
         if over and len(parts & build_shingles(turn.query)) >= SAME * len(parts):
             return True
     return False
 
 
 def _are_calls_made(task: Task, turn: int, events: Sequence[CallEvent]) -> bool:
-    """Return True if every gold call of a turn is among the calls that succeeded; a turn that only asks has none."""
-    if task.turns[turn].asked and not task.turns[turn].gold_calls:
-        return False
+    """Return True if every gold call of a turn is among the calls that succeeded."""
     succeeded = {canonical_json([event.tool, event.arguments]) for event in events if event.ok}
     return all(canonical_json([call.tool, call.arguments]) in succeeded for call in task.turns[turn].gold_calls)
+
+
+def _is_done(task: Task, turn: int, events: Sequence[CallEvent]) -> bool:
+    """Return True if the gold calls of a turn are made; of a turn that only asks, no call shows that it is done."""
+    only_asks = bool(task.turns[turn].asked) and not task.turns[turn].gold_calls
+    return not only_asks and _are_calls_made(task, turn, events)
 
 
 def _check_endings(task: Task, trajectory: Trajectory) -> Iterator[CheckOutcome]:
@@ -149,7 +153,7 @@ def _check_limit(task: Task, trajectory: Trajectory) -> Iterator[CheckOutcome]:
     ]
     unasked = [index for index in answers if not find_questions(trajectory.messages[index - 1].content)]
     before = [event for event in trajectory.events if event.message < span.stop]
-    if len(unasked) >= PATIENCE and _are_calls_made(task, len(trajectory.turns) - 1, before):
+    if len(unasked) >= PATIENCE and _is_done(task, len(trajectory.turns) - 1, before):
         yield _fault(ENDLESS, trajectory.messages[unasked[-1]].content[:80])
 
 

@@ -409,6 +409,10 @@ async def test_who_gets_no_answer_to_a_follow_up_may_ask_again(shelves):
     turns = (*others, span.model_copy(update={"stop": span.stop + 2}))
     play = trajectory.model_copy(update={"messages": tuple(messages), "turns": turns})
     assert find_user_faults(varied.task, play, shelf.wording) == []
+    *before, answer = trajectory.messages
+    asks_on = answer.model_copy(update={"content": f"{answer.content} Which of them shall I open for you?"})
+    play = trajectory.model_copy(update={"messages": (*before, asks_on)})
+    assert find_user_faults(varied.task, play, shelf.wording) == [], "who got the answer may leave"
 
 
 async def test_nothing_is_asked_on_that_a_later_call_has_changed(shelves):
