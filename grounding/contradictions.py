@@ -1,5 +1,6 @@
 """Calls of one dialogue that contradict each other, decided by what they change: undone, repeated, at one time."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -11,7 +12,7 @@ from trajsmith.grounding.user_facts import iterate_leaves
 from trajsmith.phrasing import parse_datetime, split_identifier
 from trajsmith.records import FromOutput, FromUser, GoldCall, JsonObject, JsonValue
 
-Contradiction = Literal["undone", "repeated_goal", "clash", "no_change"]
+Contradiction = Literal["undone", "repeated_goal", "clash", "no_change", "odd_hour"]
 Place = tuple[str, ...]
 _OPPOSITES = frozenset(
     frozenset(pair.split("/"))
@@ -26,6 +27,13 @@ _OPPOSITES = frozenset(
 count, too: "freeze/unfreeze"."""
 _ENDS = frozenset({"archive", "close", "complete", "finish", "cancel", "retire", "deactivate", "suspend", "terminate"})
 """Words of tools after which nobody adds something to the thing."""
+_HOURS = {
+    "breakfast": range(5, 12), "morning": range(5, 12), "lunch": range(11, 15), "afternoon": range(12, 18),
+    "dinner": range(16, 24), "supper": range(16, 24), "evening": range(16, 24), "night": range(17, 24),
+}  # fmt: skip
+"""Hours at which something of that name may begin."""
+_NAMES = ("name", "title", "subject")
+_CLOCK_TIME = re.compile(r"(?:\d{4}-\d{2}-\d{2}[T ])?([01]\d|2[0-3]):[0-5]\d(?::\d{2})?")
 
 
 class _Absent:
@@ -98,6 +106,7 @@ def find_contradiction(
     checkout does of a basket. What the dialogue itself made is undone where a later call takes it away or, outside of
     scenarios, changes its status and nothing else. Outside of scenarios, nobody takes away what they have just changed:
     a booking is not extended and cancelled, no page published and unpublished, and nothing added to a closed account.
+    A write alone contradicts the name of its thing: a spa evening does not begin at 06:45.
 
     Args:
         write: The write.
@@ -106,6 +115,8 @@ def find_contradiction(
         destructive: The tool takes something away.
         today: Day of the environment's clock.
     """
+    if _is_at_odd_hour(write.call):
+        return "odd_hour"
     for before in earlier:
         if write.changes.restores(before.changes) and (destructive or not write.changes.created):
             return "undone"
@@ -143,6 +154,14 @@ def sets_what_is_there(write: ExecutedWrite, before: JsonObject, required: Seque
         if isinstance(row, dict) and any(_same(row.get(name), write.call.arguments[name]) for name in names):
             return True
     return False
+
+
+def _is_at_odd_hour(call: GoldCall) -> bool:
+    times = [match for _, _, value in iterate_leaves(call) if (match := _CLOCK_TIME.fullmatch(str(value)))]
+    fields = {**(call.result if isinstance(call.result, dict) else {}), **call.arguments}
+    names = [value for field, value in fields.items() if isinstance(value, str) and field.split("_")[-1] in _NAMES]
+    hours = [_HOURS[word] for name in names for word in re.findall("[a-z]+", name.lower()) if word in _HOURS]
+    return any(int(time[1]) not in allowed for time in times for allowed in hours)
 
 
 def _settles(write: ExecutedWrite, before: ExecutedWrite) -> bool:

@@ -30,6 +30,22 @@ WITHDRAWN = {"stays": {"S1": {"city": "Oslo", "status": "withdrawn"}}, "trips": 
 
 
 @pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (write("shift", {}, {}, {"scene_name": "spa evening"}, plan_id="P1", starts_at="06:45"), "odd_hour"),
+        (write("shift", {}, {}, {"scene_name": "spa evening"}, plan_id="P1", starts_at="18:30"), None),
+        (write("create", {}, {}, title="Lunch with Ada", starts_at="2026-03-06T19:15:00"), "odd_hour"),
+        (write("create", {}, {}, title="Lunch with Ada", starts_at="2026-03-06T12:15:00"), None),
+        (write("shift", {}, {}, {"description": "not at night"}, plan_id="P1", starts_at="06:45"), None),
+        (write("create", {}, {}, title="Good morning", day="2026-03-06"), None),
+        (write("create", {}, {}, title="The nightingale", starts_at="06:45"), None),
+    ],
+)
+def test_what_a_name_says_of_the_time_of_day_holds(call: ExecutedWrite, expected: str | None) -> None:
+    assert find_contradiction(call, [], True, False, TODAY) == expected
+
+
+@pytest.mark.parametrize(
     ("first", "second", "in_scenario", "expected"),
     [
         pytest.param(
