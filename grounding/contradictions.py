@@ -29,7 +29,7 @@ _ENDS = frozenset({"archive", "close", "complete", "finish", "cancel", "retire",
 """Words of tools after which nobody adds something to the thing."""
 _HOURS = {
     "breakfast": range(5, 12), "morning": range(5, 12), "lunch": range(11, 15), "afternoon": range(12, 18),
-    "dinner": range(16, 24), "supper": range(16, 24), "evening": range(16, 24), "night": range(17, 24),
+    "dinner": range(16, 24), "supper": range(16, 24), "evening": range(16, 24), "night": (*range(17, 24), *range(6)),
 }  # fmt: skip
 """Hours at which something of that name may begin."""
 _NAMES = ("name", "title", "subject")
@@ -106,7 +106,7 @@ def find_contradiction(
     checkout does of a basket. What the dialogue itself made is undone where a later call takes it away or, outside of
     scenarios, changes its status and nothing else. Outside of scenarios, nobody takes away what they have just changed:
     a booking is not extended and cancelled, no page published and unpublished, and nothing added to a closed account.
-    A write alone contradicts the name of its thing: a spa evening does not begin at 06:45.
+    A write may also contradict the name of what it is about: a spa evening does not begin at 06:45.
 
     Args:
         write: The write.

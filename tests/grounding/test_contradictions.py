@@ -36,6 +36,8 @@ WITHDRAWN = {"stays": {"S1": {"city": "Oslo", "status": "withdrawn"}}, "trips": 
         (write("shift", {}, {}, {"scene_name": "spa evening"}, plan_id="P1", starts_at="18:30"), None),
         (write("create", {}, {}, title="Lunch with Ada", starts_at="2026-03-06T19:15:00"), "odd_hour"),
         (write("create", {}, {}, title="Lunch with Ada", starts_at="2026-03-06T12:15:00"), None),
+        (write("shift", {}, {}, {"scene_name": "good night"}, plan_id="P1", starts_at="00:30"), None),
+        (write("shift", {}, {}, {"scene_name": "good night"}, plan_id="P1", starts_at="07:45"), "odd_hour"),
         (write("shift", {}, {}, {"description": "not at night"}, plan_id="P1", starts_at="06:45"), None),
         (write("create", {}, {}, title="Good morning", day="2026-03-06"), None),
         (write("create", {}, {}, title="The nightingale", starts_at="06:45"), None),
