@@ -22,7 +22,7 @@ IN_A_CALL = [
 
 @pytest.mark.parametrize(("mode", "kind", "message"), IN_A_CALL, ids=[mode for mode, *_ in IN_A_CALL])
 async def test_a_fault_in_a_call_says_what_broke_and_leaves_no_process(start, scratch, mode, kind, message):
-    session = await start("broken.py", mode, timeout=0.5)
+    session = await start("broken.py", mode, timeout=0.5 if kind == "timeout" else 30.0)
     with pytest.raises(EnvironmentFault) as caught:
         await session.call("act", {})
     assert (caught.value.kind, caught.value.tool, caught.value.environment) == (kind, "act", "trial")
