@@ -1,6 +1,7 @@
 """Execution of solution programs on a session: the calls, the provenance of their arguments, and the answer."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from pydantic import ConfigDict
@@ -321,7 +322,7 @@ def compute_answer(rows: Sequence[Row], answer: Aggregate, listed: int) -> JsonV
     if how == "count":
         return len(rows)
     if how == "share":
-        return round(100 * len(rows) / listed, 1)
+        return _round_clearly(Fraction(100 * len(rows), listed), 1)
     if not rows:
         raise ProgramFailed("no rows are left")
     if how in ("labels", "ordered"):
@@ -331,7 +332,8 @@ def compute_answer(rows: Sequence[Row], answer: Aggregate, listed: int) -> JsonV
         return labels
     values = _numbers(rows, answer.field)
     if how in ("sum", "mean"):
-        return round(sum(values) / (len(values) if how == "mean" else 1), DECIMALS)
+        total = sum((Fraction(str(value)) for value in values), Fraction())
+        return _round_clearly(total / (len(values) if how == "mean" else 1))
     if how == "difference":
         return round(max(values) - min(values), DECIMALS)
     extreme = max(values) if how == "largest" else min(values)
@@ -339,6 +341,14 @@ def compute_answer(rows: Sequence[Row], answer: Aggregate, listed: int) -> JsonV
         raise ProgramFailed(f"two rows have the {how} {answer.field}")
     label: JsonValue = rows[values.index(extreme)].get(answer.label)
     return label
+
+
+def _round_clearly(value: Fraction, digits: int = DECIMALS) -> float:
+    """Round, but not what lies in the middle: people say 11.3 for 11.25, and Python 11.2."""
+    halves = 2 * value * 10**digits
+    if halves.denominator == 1 and halves.numerator % 2:
+        raise ProgramFailed(f"{float(value)} lies between two answers")
+    return round(float(value), digits)
 
 
 def round_bound(value: float) -> int:

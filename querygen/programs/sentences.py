@@ -236,9 +236,8 @@ def _answer_plain(
         row = next(row for row in run.rows if row.get(answer.label) == value)
         own = format_measure(row[answer.field], measure)
         name = _name_row(row, table)
-        if name[:1].islower() and "." not in name:  # "main phone", and no file
-            return [f"That is the {name}, at {own}."]
-        return [f"{name} {extreme}{span}: {own}.", f"That is {name}, at {own}."]
+        plain = [f"That is {name}, at {own}."]
+        return plain if name.startswith("the ") else [f"{name} {extreme}{span}: {own}.", *plain]
     statement, predicate = format_measure(value, measure), find_predicate(words.clauses)
     high, low = measure.extremes if measure is not None else ("", "")
     of_rows = f"{measure.of if measure is not None else 'of'} {address_user(words.rows)}{span}"
@@ -254,9 +253,13 @@ def _answer_plain(
     }
     if answer.how == "difference":
         ends = sorted(run.rows, key=lambda row: float(row[answer.field]))
+        values = [row[answer.field] for row in ends]
         least, most = (
-            f"{format_measure(row[answer.field], measure)}, for {_name_row(row, table)}" for row in (ends[0], ends[-1])
+            f"{format_measure(row[answer.field], measure)}"
+            + (f", for {_name_row(row, table)}" if values.count(row[answer.field]) == 1 else "")
+            for row in (ends[0], ends[-1])
         )
+        statement = re.sub(r"(?<=\d) percent$", " percentage points", statement)
         return [
             f"The {high} {noun} is {most}, and the {low} {least}, so they are {statement} apart.",
             f"They are {statement} apart: the {low} is {least}, and the {high} {most}.",
@@ -265,9 +268,10 @@ def _answer_plain(
 
 
 def _name_row(row: Mapping[str, Any], table: TablePhrases) -> str:
-    """Return how a row is told alone."""
+    """Return how a row is told alone: `the main phone`, `Wei Fischer`, `plan.txt`."""
     name = pick_text([table.alone], dict(row), random.Random(0)) if table.alone else None
-    return name or format_value(row.get(table.label))
+    name = name or format_value(row.get(table.label))
+    return f"the {name}" if name[:1].islower() and "." not in name else name
 
 
 def _fill(template: str, values: Mapping[str, str], rng: random.Random) -> str:

@@ -134,11 +134,15 @@ def test_answers(rows: list[dict[str, Any]], answer: Aggregate, expected: Any) -
         pytest.param([{"a": True}], Aggregate(how="mean", field="a"), "not a number", id="flag"),
         pytest.param([{"a": 1}, {"a": 1}], Aggregate(how="largest", field="a", label="a"), "two rows", id="tie"),
         pytest.param([{"n": "x"}, {"n": "x"}], Aggregate(how="labels", label="n"), "apart", id="same-label"),
+        pytest.param(
+            [{"a": 1}] * 9, Aggregate(how="share"), "11.25 lies between two answers", id="share-in-the-middle"
+        ),
+        pytest.param([{"a": 1.01}, {"a": 1.0}], Aggregate(how="mean", field="a"), "1.005 lies between", id="mean"),
     ],
 )
 def test_answers_that_are_none(rows: list[dict[str, Any]], answer: Aggregate, reason: str) -> None:
     with pytest.raises(ProgramFailed, match=reason):
-        compute_answer(rows, answer, 3)
+        compute_answer(rows, answer, 80)
 
 
 def test_a_tie_at_the_cut_is_refused() -> None:

@@ -13,7 +13,7 @@ from trajsmith.environments import NativeSession
 from trajsmith.environments.library import ENVIRONMENTS, get_phrases_path
 from trajsmith.grounding import Grounder, GroundSettings
 from trajsmith.phrasing import load_phrasebook
-from trajsmith.phrasing.table_phrases import MeasurePhrases, WritePhrases
+from trajsmith.phrasing.table_phrases import MeasurePhrases, TablePhrases, WritePhrases
 from trajsmith.pipeline.config import load_config
 from trajsmith.pipeline.run_directory import TASKS, TRAJECTORIES, VERDICTS, RunDirectory
 from trajsmith.pipeline.runner import run_pipeline
@@ -21,7 +21,10 @@ from trajsmith.pipeline.yaml_settings import dump_settings
 from trajsmith.querygen.parallel_calls import do_calls_commute
 from trajsmith.querygen.programs import composition
 from trajsmith.querygen.programs.composition import ProgramComposer, ProgramSettings
+from trajsmith.querygen.programs.execution import ProgramRun
+from trajsmith.querygen.programs.operations import Aggregate, SolutionProgram
 from trajsmith.querygen.programs.sentences import (
+    ProgramWords,
     address_user,
     describe_extreme,
     find_predicate,
@@ -178,6 +181,25 @@ def test_questions_about_extremes_use_the_words_of_the_measure() -> None:
     assert format_bound(460, money) == "£460" and format_measure(460, money) == "£460.00"
 
 
+def test_a_difference_names_no_row_of_several_with_the_same_value() -> None:
+    humidity = MeasurePhrases(noun="humidity", extremes=("highest", "lowest"), unit="percent")
+    rows = [
+        {"room": "landing", "humidity": 38},
+        {"room": "hobby room", "humidity": 61},
+        {"room": "guest room", "humidity": 38},
+    ]
+    answers = render_answers(
+        SolutionProgram.model_construct(answer=Aggregate(how="difference", field="humidity")),
+        TablePhrases.model_construct(label="room", alone=None),
+        ProgramWords(whole="rooms", how_many="How many rooms", rows="rooms", measure=humidity),
+        None,
+        ProgramRun(rows=rows, answer=23),
+    )
+    assert answers[1] == (
+        "They are 23 percentage points apart: the lowest is 38 percent, and the highest 61 percent, for the hobby room."
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "spoken"),
     [
@@ -231,6 +253,8 @@ async def test_extremes_are_told_by_name_and_asked_for_without_a_bound_of_their_
             told[how] = told.get(how, 0) + 1
             ends = sorted(composed.run.rows, key=lambda row: row[composed.program.answer.field])
             named = {"largest": ends[-1:], "smallest": ends[:1], "difference": [ends[0], ends[-1]]}[how]
+            values = [row[composed.program.answer.field] for row in ends]
+            named = [row for row in named if values.count(row[composed.program.answer.field]) == 1]
             for text in render_answers(composed.program, table, composed.words, composed.write, composed.run):
                 assert all(str(row[table.label]) in text for row in named)
                 assert not table.alone or all(row["description"] in text for row in named)
