@@ -89,7 +89,7 @@ PROBLEMS: dict[Category, tuple[str, ...]] = {
 EXAMPLE_PROBLEMS = (
     "very slow since this morning",
     "stopped working after the last update",
-    "an error message at every start",
+    "an error message every few minutes",
     "asks for the password again and again",
     "worked yesterday but is dead today",
     "freezes several times a day",
