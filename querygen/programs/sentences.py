@@ -255,7 +255,7 @@ def _answer_plain(
         ends = sorted(run.rows, key=lambda row: float(row[answer.field]))
         values = [row[answer.field] for row in ends]
         least, most = (
-            f"{format_measure(row[answer.field], measure)}"
+            format_measure(row[answer.field], measure)
             + (f", for {_name_row(row, table)}" if values.count(row[answer.field]) == 1 else "")
             for row in (ends[0], ends[-1])
         )
