@@ -130,7 +130,7 @@ def test_a_killed_worker_is_replaced_and_the_files_are_the_same(
         asked = asyncio.create_task(attempt(pool, stage, item))
         if item.chunk.number in (1, 4):
             await asyncio.sleep(0.5)
-            killed.append(pool.processes[0 if item.chunk.number == 1 else -1])
+            killed.append(next(pid for pid in pool.processes if pid not in killed))
             os.kill(killed[-1], signal.SIGKILL)
         return await asked
 

@@ -30,6 +30,8 @@ from trajsmith.records import EnvironmentFault
 pytestmark = pytest.mark.timeout(600)
 MODES = ("default", "strict")
 WALL = 2.0
+LATE = 60.0
+"""Seconds by which the end of a limit may be late beside other attacks on a slow machine; a hang has no end."""
 KINDS = {"protocol", "timeout", "crash", "limit", "state"}
 STATE_BYTES = 1 << 20
 
@@ -124,7 +126,7 @@ def campaign(request: pytest.FixtureRequest) -> Campaign:
 def test_a_hostile_reply_is_a_fault_of_its_environment(campaign: Campaign, name: str) -> None:
     outcome = campaign.outcomes[name]
     assert outcome.other == {"token": "B", "counter": 0}
-    assert outcome.seconds < WALL + 20  # a hang would have no end; a busy machine needs longer than the limit
+    assert outcome.seconds < WALL + LATE
     assert outcome.seconds >= (0.9 * WALL if name in STALLS else 0.0)
     operation = WorkerOp.CHANGES if name in CHANGES else WorkerOp.CALL
     legal = 2 * STATE_BYTES if operation == WorkerOp.CHANGES else 1 << 20
@@ -171,7 +173,7 @@ async def test_a_worker_that_ends_its_calls_late_is_killed_in_time_though_it_say
     with pytest.raises(EnvironmentFault) as caught:
         await session.call("act", {"how": "nothing"})
     assert caught.value.kind == "timeout"
-    assert WALL * 0.9 < time.monotonic() - start < WALL + 20
+    assert WALL * 0.9 < time.monotonic() - start < WALL + LATE
     source.close()
 
 

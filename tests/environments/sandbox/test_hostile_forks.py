@@ -13,7 +13,7 @@ import pytest
 from evil_forks import FORKS, RACES, STEPS, WELL, evil_source
 from evil_worker import EVIL
 from shop import shop
-from test_boundary import KINDS, MODES, STATE_BYTES, WALL, evil, opened, start_peak
+from test_boundary import KINDS, LATE, MODES, STATE_BYTES, WALL, evil, opened, start_peak
 from test_boundary import peak as read_peak
 
 from trajsmith.environments.sandbox.forking import read_pid
@@ -75,7 +75,7 @@ async def test_a_lie_about_a_fork_is_a_fault_of_its_environment(name: str, mode:
         await opened(source, "A")
     except EnvironmentFault as error:
         fault = error
-    assert time.monotonic() - started < WALL + LOAD + 20, "initial states have `load_seconds` more"
+    assert time.monotonic() - started < WALL + LOAD + LATE, "initial states have `load_seconds` more"
     assert fault is not None or name in RACES
     assert fault is None or (fault.kind in {*KINDS, "start"} and str(fault).isprintable())
     await wait_for_children(source, 0)
@@ -106,7 +106,7 @@ async def test_a_lie_at_a_step_of_a_play_is_a_fault_of_its_environment(name: str
     with pytest.raises((EnvironmentFault, InputError)) as caught:
         session = await opened(source, "A")
         await session.prepare([])
-    assert time.monotonic() - started < WALL + LOAD + 20
+    assert time.monotonic() - started < WALL + LOAD + LATE
     assert read_peak() - before <= 3 * 2 * STATE_BYTES + (1 << 20)
     if isinstance(caught.value, InputError):
         assert name == "status of files to states" and str(caught.value).startswith("evil: ")
@@ -122,7 +122,7 @@ async def test_requests_that_are_late_together_are_too_late() -> None:
     started = time.monotonic()
     with pytest.raises(EnvironmentFault, match="timeout"):
         await opened(source, "A")
-    assert time.monotonic() - started < WALL + LOAD + 20
+    assert time.monotonic() - started < WALL + LOAD + LATE
     source.close()
 
 
@@ -136,7 +136,7 @@ async def test_calls_that_are_made_again_share_their_time() -> None:
             await wait_for_end(session)
     assert caught.value.kind == "timeout"
     assert 2 <= number <= 4
-    assert time.monotonic() - started < WALL + number * CALL + 20
+    assert time.monotonic() - started < WALL + number * CALL + LATE
     source.close()
 
 
