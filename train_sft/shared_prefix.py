@@ -16,6 +16,9 @@ from trajsmith.records import InputError, JsonObject, derive_seed
 
 IGNORED = -100
 """Label of a token that is not in the loss."""
+GRAIN = 64
+"""Tokens to a multiple of which a sequence is filled up. Libraries of processors compile products for every length, and
+what they keep fills the heap with holes: a training grew until it was killed."""
 CLASHING = (
     *("packing", "padding_free", "train_sampling_strategy", "dataset_kwargs", "remove_unused_columns"),
     "per_device_eval_batch_size",
@@ -169,11 +172,16 @@ def build_tree_arguments(trainer: JsonObject) -> JsonObject:
 
 
 def collate_tree(examples: Sequence[JsonObject]) -> JsonObject:
-    """Collate the one batch that a step gets: token ids, labels and positions of shape (1, tokens)."""
+    """Collate the one batch that a step gets: token ids, labels and positions of shape (1, tokens).
+
+    The sequence is filled up to a multiple of `GRAIN` tokens with a row that nothing sees and that has no loss.
+    """
     import torch
 
     (example,) = examples
-    return {name: torch.tensor([example[name]]) for name in ("input_ids", "labels", "position_ids")}
+    missing = -len(example["input_ids"]) % GRAIN
+    filling = {"input_ids": [0] * missing, "labels": [IGNORED] * missing, "position_ids": list(range(missing))}
+    return {name: torch.tensor([[*example[name], *rest]]) for name, rest in filling.items()}
 
 
 def build_tree_dataset(rows: Sequence[LabelledRow], size: int) -> Any:

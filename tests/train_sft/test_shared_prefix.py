@@ -63,7 +63,7 @@ def collect_gradients(model):
 def test_loss_and_gradients_are_those_of_separate_rows(kind, rows):
     import torch
 
-    from trajsmith.train_sft.shared_prefix import lay_out_rows
+    from trajsmith.train_sft.shared_prefix import collate_tree, lay_out_rows
     from trajsmith.train_sft.tree_attention import use_tree_attention
 
     model, listed = build_model(kind), ROWS[rows]()
@@ -71,12 +71,41 @@ def test_loss_and_gradients_are_those_of_separate_rows(kind, rows):
     apart.backward()
     expected = collect_gradients(model)
     use_tree_attention(model, kind)
-    batch = lay_out_rows(listed)
-    together = compute_loss(model, batch.input_ids, batch.labels, position_ids=torch.tensor([batch.position_ids]))
+    batch = collate_tree([vars(lay_out_rows(listed))])
+    assert batch["input_ids"].shape[1] % 64 == 0
+    together = compute_loss(
+        model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist(), position_ids=batch["position_ids"]
+    )
     together.backward()
     assert together.item() == pytest.approx(apart.item(), rel=1e-5)
     for name, gradient in collect_gradients(model).items():
         assert torch.allclose(gradient, expected[name], atol=1e-5, rtol=1e-4), name
+
+
+def test_batches_of_many_lengths_have_products_of_few_shapes(monkeypatch):
+    """Libraries of processors keep what they compiled for each shape, so that a long training would grow."""
+    import torch
+
+    from trajsmith.train_sft.shared_prefix import collate_tree, lay_out_rows
+    from trajsmith.train_sft.tree_attention import use_tree_attention
+
+    model, shapes, lengths, real = build_model(), set(), set(), torch.bmm
+    use_tree_attention(model, "llama")
+
+    def record(one, other):
+        shapes.add((one.shape, other.shape, other.stride()))
+        return real(one, other)
+
+    monkeypatch.setattr(torch, "bmm", record)
+    for shared in range(40, 80, 3):
+        rows = [build_row(range(1, shared), range(shared - tail, shared)) for tail in (6, 11 + shared % 17)]
+        batch = collate_tree([vars(lay_out_rows(rows))])
+        lengths.add(batch["input_ids"].shape[1])
+        compute_loss(
+            model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist(), position_ids=batch["position_ids"]
+        ).backward()
+    assert lengths == {64, 128}
+    assert len(shapes) <= 3 * 8, "three products in six pairs of a block's queries and keys"
 
 
 def test_what_is_shared_is_laid_out_once_at_every_depth():
