@@ -54,7 +54,7 @@ GO_THROUGH = {
         "I'll take care of them now.",
         "Just a moment while I do that.",
         "Right, I'll work through the list.",
-        "This takes a moment, as there are several.",
+        "There are several, so this takes a moment.",
         "",
         "",
         "",

@@ -256,7 +256,7 @@ class ProgramComposer:
     ) -> tuple[Aggregate, tuple[Step, ...], MeasurePhrases | None]:
         label, bounded = table.phrases.label, {name for each in filters for name in _fields(each)}
         options: list[tuple[Aggregate, tuple[Step, ...], MeasurePhrases | None]] = []
-        if filters:
+        if filters and not (shape == "look_up" and measures):  # these filters need nothing that was looked up
             options += [(Aggregate(how="count"), (), None), (Aggregate(how="labels", label=label), (), None)]
             options += [(Aggregate(how="share"), (), None)] if shape == "answer" and len(table.rows) > 4 else []
         for name, measure in measures.items():

@@ -248,7 +248,7 @@ def _answer_plain(
             f"I count {statement}.",
         ],
         "sum": [f"The combined {noun} {of_rows} is {statement}.", f"Altogether, it comes to {statement}."],
-        "mean": [f"The average {noun} {of_rows} is {statement}."],
+        "mean": [f"The average {noun} {of_rows} is {_show_two_decimals(statement)}."],
         "share": [f"{value:.1f}% {of_whole}" if of_whole else f"That is {value:.1f}% of them."],
     }
     if answer.how == "difference":
@@ -265,6 +265,11 @@ def _answer_plain(
             f"They are {statement} apart: the {low} is {least}, and the {high} {most}.",
         ]
     return texts[answer.how]
+
+
+def _show_two_decimals(statement: str) -> str:
+    """Give the last number of a statement the two decimal places that were asked for."""
+    return re.sub(r"(\d)(\.\d{1,2})?(?=\D*$)", lambda number: number[1] + (number[2] or ".").ljust(3, "0"), statement)
 
 
 def _name_row(row: Mapping[str, Any], table: TablePhrases) -> str:

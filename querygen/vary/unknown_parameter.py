@@ -64,7 +64,7 @@ async def _build_variant(case: VariantCase, turn: int, index: int, key: str) -> 
         tool=call.tool,
         keys=(key,),
         told=list_value_wordings(case, call, known),
-        because=f"I need the {known.label} for it, and I cannot look that up here",
+        because=f"it takes the {known.label}, which I can't look up here",
         tempting=build_tempting_calls(case.calls[start:stop]),
         proof=f"{call.tool} is refused without it, no result tells it, {search.read} calls with what is known do not "
         f"show what is needed, and {search.made} more found no other way",

@@ -9,7 +9,7 @@ from trajsmith.phrasing import Phrasebook, ScenarioStep, Wording
 from trajsmith.phrasing.voices import draw_pattern, get_user_voice
 from trajsmith.querygen.possible_choices import list_possible_rows
 from trajsmith.querygen.request import RequestWriter
-from trajsmith.records import FromOutput, GoldCall, Selector, UserFact
+from trajsmith.records import FromOutput, FromUser, GoldCall, Selector, UserFact
 
 CARDS = [
     {"card_id": "K1", "last_digits": "4408", "kind": "debit", "status": "frozen"},
@@ -63,6 +63,29 @@ def test_what_the_words_name_is_not_asked_for() -> None:
     request = writer.write(0, 2, [1], True, motive="My travel money card was frozen.")
     assert key in request.stated
     assert not writer.asked
+
+
+@pytest.mark.parametrize(("second", "withheld"), [("+44 7263 1", False), ("+44 7263 2", True)])
+def test_what_the_user_said_before_is_not_asked_for(second: str, withheld: bool) -> None:
+    """Two of the linked environments look a person up by the same number, each under a name of its own."""
+    numbers = {"phone": "+44 7263 1", "phone_number": second}
+    calls = [
+        GoldCall(
+            tool="find_customer_by_phone", arguments={"phone": value}, provenance={"phone": FromUser(known=key)},
+            effect="read", result={"customer_id": "C1", "name": "Wei"},
+        )
+        for key, value in numbers.items()
+    ]  # fmt: skip
+    known = {
+        key: UserFact(key=key, label="phone number", value=value, said=f"My number is {value}.", slot="phone")
+        for key, value in numbers.items()
+    }
+    customer = {"customer_id": FromOutput(call=1, path="$.customer_id")}
+    cards = build_calls(CARDS)[0][0]
+    calls.append(cards.model_copy(update={"arguments": {"customer_id": "C1"}, "provenance": customer}))
+    writer = RequestWriter(Place("bank").wording, calls, known, "", random.Random(1))
+    writer.write(0, 1, [0], False)
+    assert (second not in writer.write(1, 3, [2], True).text) is withheld
 
 
 def test_a_frame_comes_back_only_after_all_others() -> None:

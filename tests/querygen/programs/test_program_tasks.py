@@ -232,6 +232,40 @@ async def test_rows_of_other_lists_are_wrong_answers_too(monkeypatch: pytest.Mon
     assert pushed
 
 
+async def test_no_loop_looks_up_what_the_answer_does_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rooms of a floor stand in a list: nobody has to look at the energy that each of them uses."""
+    monkeypatch.setattr(composition, "SHAPES", {"look_up": 1.0})
+    cls = ENVIRONMENTS.get("smart_home")
+    spec, state = cls.describe(), cls.seed_state("medium", 1).model_dump(mode="json")
+    grounder = Grounder(spec, state, load_phrasebook(get_phrases_path(cls)), GroundSettings())
+    told = set[str]()
+    for seed in range(30):
+        composer = ProgramComposer(grounder, NativeSession(cls, spec), ProgramSettings(calls=(2, 60), tries=60), seed)
+        with suppress(RecordDropped):
+            program = (await composer.compose()).program
+            if program.table == "list_rooms":
+                kinds = [step.kind for step in program.steps]
+                used = {
+                    program.answer.field,
+                    *(getattr(step, "field", "") for step in program.steps[kinds.index("look_up") + 1 :]),
+                }
+                assert used & {"total_kwh", "cost", "window_open", "heating", "target_temperature", "humidity_percent"}
+                told.add(program.answer.how)
+    assert {"labels", "count"} & told and len(told) > 3
+
+
+def test_an_average_has_the_decimal_places_that_were_asked_for() -> None:
+    humidity = MeasurePhrases(noun="humidity", extremes=("highest", "lowest"), unit="percent")
+    answers = render_answers(
+        SolutionProgram.model_construct(answer=Aggregate(how="mean", field="humidity")),
+        TablePhrases.model_construct(label="room", alone=None),
+        ProgramWords(whole="rooms", how_many="How many rooms", rows="my rooms", measure=humidity),
+        None,
+        ProgramRun(rows=[{"room": "landing", "humidity": 38}, {"room": "attic", "humidity": 61}], answer=49.5),
+    )
+    assert answers == ["The average humidity of your rooms is 49.50 percent."]
+
+
 async def test_extremes_are_told_by_name_and_asked_for_without_a_bound_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
