@@ -263,7 +263,7 @@ def test_an_average_has_the_decimal_places_that_were_asked_for() -> None:
         None,
         ProgramRun(rows=[{"room": "landing", "humidity": 38}, {"room": "attic", "humidity": 61}], answer=49.5),
     )
-    assert answers == ["The average humidity of your rooms is 49.50 percent."]
+    assert list(answers) == ["The average humidity of your rooms is 49.50 percent."]
 
 
 async def test_extremes_are_told_by_name_and_asked_for_without_a_bound_of_their_own(
