@@ -169,7 +169,7 @@ class RequestWriter:
         answered = self.stated | self.asked  # what was asked for in an earlier turn has been answered there
         open_keys = [key for key in self._list_keys(start, stop) if key not in answered]
         step_of = dict(zip(goals, steps, strict=True)) if steps else {}
-        heard = [self.known[key].value for key in answered if isinstance(self.known[key].value, str)]
+        heard = [fact.value for key, fact in self.known.items() if key in answered and isinstance(fact.value, str)]
         required = self._required(start, stop, step_of)
         askable = [key for key in open_keys if key in required and self.known[key].value not in heard]
         held = {self.rng.choice(askable)} if withhold and askable else set()

@@ -217,7 +217,7 @@ def test_a_long_message_is_read_at_once(form):
             text = start + filler * (length // len(filler)) + "x"
             began = time.process_time()
             split_calls(text, form, [TOOL])
-            assert time.process_time() - began < 0.5, (start, filler)
+            assert time.process_time() - began < 3, (start, filler)
 
 
 @pytest.mark.parametrize(
