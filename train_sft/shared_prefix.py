@@ -18,7 +18,7 @@ IGNORED = -100
 """Label of a token that is not in the loss."""
 GRAIN = 64
 """Tokens to a multiple of which a sequence is filled up. Libraries of processors compile products for every length, and
-what they keep fills the heap with holes: a training grew until it was killed."""
+what they keep fills the heap with holes."""
 CLASHING = (
     *("packing", "padding_free", "train_sampling_strategy", "dataset_kwargs", "remove_unused_columns"),
     "per_device_eval_batch_size",

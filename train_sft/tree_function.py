@@ -25,8 +25,9 @@ class Block:
     rows: int
     """Queries, filled up."""
     end: int
-    """Keys, filled up: those before the segment's first of them are hidden, the last `rows` are of the queries."""
+    """Keys up to those of the queries, which are the last `rows` of them."""
     hidden: int
+    """Keys at the beginning that only fill up."""
 
 
 class TreeAttention(torch.autograd.Function):  # type: ignore[misc]

@@ -105,7 +105,7 @@ def test_batches_of_many_lengths_have_products_of_few_shapes(monkeypatch):
             model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist(), position_ids=batch["position_ids"]
         ).backward()
     assert lengths == {64, 128}
-    assert len(shapes) <= 3 * 8, "three products in six pairs of a block's queries and keys"
+    assert len(shapes) <= 3 * 8, "three kinds of product, each with few lengths of queries and keys"
 
 
 def test_what_is_shared_is_laid_out_once_at_every_depth():
