@@ -76,8 +76,10 @@ $(PRETRAINED)/grpo/config.json: | $(PRETRAINED)/pass-rates/results.json $(PRETRA
 # Without a GPU, fine-tuning divides the cores among two processes, which is faster than one with two threads.
 LAUNCH :=
 $(PRETRAINED)/sft/config.json: LAUNCH = $(if $(shell command -v nvidia-smi),,OMP_NUM_THREADS=$$(( ($$(nproc) + 1) / 2 )) $(BIN)/torchrun --standalone --nproc-per-node 2 -m trajsmith)
+# With compiled parts it is one and a half times as fast; where there is no compiler, it is done without.
+$(PRETRAINED)/sft/config.json: SETTINGS = $(if $(shell command -v $(or $(CXX),g++)),,--set compile_layers=false)
 $(patsubst %,$(PRETRAINED)/%/config.json,sft dpo grpo): $(PRETRAINED)/%/config.json:
-	$(or $(LAUNCH),$(BIN)/trajsmith) $* configs/pretrained_$*.yaml $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
+	$(or $(LAUNCH),$(BIN)/trajsmith) $* configs/pretrained_$*.yaml $(SETTINGS) $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
 
 $(PRETRAINED)/pass-rates/results.json: | $(PRETRAINED)/sft/config.json
 	$(BIN)/trajsmith eval configs/pretrained_eval.yaml --set out=$(@D) --set split=train --set limit=3 --set temperature=1.0 \

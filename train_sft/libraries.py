@@ -114,12 +114,3 @@ def build_lora_config(values: JsonObject | None) -> Any:
     check_types(LoraConfig, values, "lora")
     settings: dict[str, Any] = {"task_type": "CAUSAL_LM"} | values
     return LoraConfig(**settings)
-
-
-def compile_layers(model: Any) -> None:
-    """Let `torch.compile` compile the layers of a model, for batches of any size.
-
-    All layers share one compiled function. The model as a whole would be compiled anew for every kind of batch.
-    """
-    for layer in model.get_decoder().layers:
-        layer.compile(dynamic=True)

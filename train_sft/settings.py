@@ -108,8 +108,9 @@ class SftConfig(FrozenModel):
     """Show rows of one environment and system message the same tools, at most so many: those that one of a device
     batch calls, and others of theirs. None leaves each row its own; with `share_prefix` only."""
     compile_layers: bool = False
-    """Compile the model's layers with `torch.compile`; the first step takes 10 to 30 seconds longer. For a GPU, with
-    batches as large as its memory allows."""
+    """Compile the model's layers with `torch.compile`, with `share_prefix` what they compute between matrix products;
+    the first step takes 10 to 60 seconds longer. For a GPU with batches as large as its memory allows, and for
+    `share_prefix` on a processor, where it needs a C++ compiler."""
     lora: JsonObject | None = None
     """Settings of peft's `LoraConfig`; None trains all weights."""
     trainer: dict[str, Any] = Field(default_factory=dict)
@@ -125,8 +126,8 @@ class SftConfig(FrozenModel):
             raise ValueError("name a dataset or give datasets, one of the two")
         if self.lora is not None and self.freeze != FreezeSettings():
             raise ValueError("lora trains adapters only: leave freeze out")
-        if self.compile_layers and (self.share_prefix or self.lora is not None):
-            raise ValueError("compile_layers is for whole rows and all weights: leave share_prefix and lora out")
+        if self.compile_layers and self.lora is not None:
+            raise ValueError("compile_layers is for all weights: leave lora out")
         if self.shared_tools is not None and not self.share_prefix:
             raise ValueError("shared_tools is for share_prefix: true")
         if self.share_prefix and self.history.unit != "whole":

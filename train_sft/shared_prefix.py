@@ -5,6 +5,7 @@ of a device batch become one sequence: the shared beginning, then the rest of ea
 the beginning ends. `tree_attention` lets every token see its own row only.
 """
 
+import os
 import random
 from array import array
 from collections.abc import Sequence
@@ -165,10 +166,15 @@ def build_tree_arguments(trainer: JsonObject) -> JsonObject:
     return trainer | {
         "per_device_train_batch_size": 1,
         "per_device_eval_batch_size": 1,
-        "train_sampling_strategy": "random",
+        "train_sampling_strategy": "sequential" if count_processes() > 1 else "random",
         "dataset_kwargs": {"skip_prepare_dataset": True},
         "remove_unused_columns": False,
     }
+
+
+def count_processes() -> int:
+    """Return how many processes train together."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def collate_tree(examples: Sequence[JsonObject]) -> JsonObject:
@@ -184,9 +190,18 @@ def collate_tree(examples: Sequence[JsonObject]) -> JsonObject:
     return {name: torch.tensor([[*example[name], *rest]]) for name, rest in filling.items()}
 
 
-def build_tree_dataset(rows: Sequence[LabelledRow], size: int) -> Any:
-    """Build the dataset of a trainer from rows; one entry is a device batch."""
+def build_tree_dataset(rows: Sequence[LabelledRow], size: int, seed: int) -> Any:
+    """Build the dataset of a trainer from rows; one entry is a device batch, in the order of the training."""
     from datasets import Dataset
 
-    batches = [vars(lay_out_rows(group)) for group in group_rows(rows, size)]
-    return Dataset.from_list(batches)
+    batches = [lay_out_rows(group) for group in group_rows(rows, size)]
+    return Dataset.from_list([vars(batch) for batch in order_batches(batches, count_processes(), seed)])
+
+
+def order_batches(batches: Sequence[TreeBatch], processes: int, seed: int) -> list[TreeBatch]:
+    """Order batches by chance, those that processes compute at the same time of like length, so that none waits."""
+    by_length = sorted(batches, key=lambda batch: len(batch.input_ids))
+    steps = [by_length[start : start + processes] for start in range(0, len(batches), processes)]
+    random.Random(derive_seed("order batches", str(seed))).shuffle(steps)
+    steps.sort(key=len, reverse=True)  # what is left over comes last: it would shift the others
+    return [batch for step in steps for batch in step]

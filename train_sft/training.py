@@ -1,6 +1,5 @@
 """`trajsmith sft`: rows become what TRL's `SFTTrainer` takes, it trains, and the model is saved with its templates."""
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,11 +18,11 @@ from trajsmith.train_sft.checkpoint import (
     set_templates,
     translate_write_errors,
 )
+from trajsmith.train_sft.compiled_parts import check_compiler, compile_between_products, compile_layers
 from trajsmith.train_sft.freezing import freeze_parameters
 from trajsmith.train_sft.libraries import (
     build_lora_config,
     build_trainer_arguments,
-    compile_layers,
     require_train,
     restrict_logits_to_loss_tokens,
 )
@@ -36,6 +35,7 @@ from trajsmith.train_sft.shared_prefix import (
     build_tree_arguments,
     build_tree_dataset,
     collate_tree,
+    count_processes,
     share_tools,
 )
 from trajsmith.train_sft.training_units import leave_out_longer_rows, split_masked_units
@@ -263,6 +263,8 @@ def check_settings(config: SftConfig) -> Any:
     from trl import SFTConfig as TrlConfig
 
     build_lora_config(config.lora)
+    if config.compile_layers:
+        check_compiler()
     settings = build_validation_arguments(config) | config.trainer
     if config.share_prefix:
         settings |= build_tree_arguments(config.trainer)
@@ -330,15 +332,15 @@ def train(config: SftConfig, resume: bool = False) -> TrainingPlan:
     model = open_starting_model(config, tokenizer)
     if config.freeze != FreezeSettings():
         freeze_parameters(model, config.freeze)
-    if config.compile_layers:
-        compile_layers(model)
     if config.share_prefix:
         use_tree_attention(model, config.model or "scratch")
-        data = build_tree_datasets(plan, read_batch_size(config))
+        data = build_tree_datasets(plan, read_batch_size(config), arguments.seed)
     elif plan.labels:
         data = build_token_datasets(plan)
     else:
         data = build_datasets(plan.rows, plan.validation)
+    if config.compile_layers:
+        (compile_between_products if config.share_prefix else compile_layers)(model)
     data |= {"model": model, "args": arguments, "processing_class": tokenizer}
     run_training(SFTTrainer, data, config, checkpoint, lambda steps: build_checkpoint_info(config, plan, steps))
     return plan
@@ -380,12 +382,12 @@ def build_token_datasets(plan: TrainingPlan) -> dict[str, Any]:
     }
 
 
-def build_tree_datasets(plan: TrainingPlan, size: int) -> dict[str, Any]:
+def build_tree_datasets(plan: TrainingPlan, size: int, seed: int) -> dict[str, Any]:
     """Build the same of rows that share beginnings, with the collator that they need."""
     measured = plan.validation_labelled
     return {
-        "train_dataset": build_tree_dataset(plan.labelled, size),
-        "eval_dataset": build_tree_dataset(measured, size) if measured else None,
+        "train_dataset": build_tree_dataset(plan.labelled, size, seed),
+        "eval_dataset": build_tree_dataset(measured, size, seed) if measured else None,
         "data_collator": collate_tree,
     }
 
@@ -427,7 +429,7 @@ def build_checkpoint_info(config: SftConfig, plan: TrainingPlan, steps: int) -> 
     training = {
         "kind": "sft",
         "steps": steps,
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "processes": count_processes(),
         "rows": len(plan.rows),
         "tokens": plan.tokens,
         "tokens_in_loss": plan.trained,

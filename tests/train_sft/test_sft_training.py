@@ -497,10 +497,9 @@ def test_compiled_layers_give_the_same_loss_and_are_saved_under_the_same_names(t
         ({"datasets": ({"dataset": "elsewhere"},)}, "name a dataset or give datasets"),
         ({"dataset": None}, "name a dataset or give datasets"),
         ({"lora": {"r": 2}, "freeze": {"embeddings": True}}, "leave freeze out"),
-        ({"lora": {"r": 2}, "compile_layers": True}, "leave share_prefix and lora out"),
-        ({"share_prefix": True, "compile_layers": True}, "leave share_prefix and lora out"),
+        ({"lora": {"r": 2}, "compile_layers": True}, "compile_layers is for all weights: leave lora out"),
     ],
-    ids=["two", "none", "lora", "compiled lora", "compiled tree"],
+    ids=["two", "none", "lora", "compiled lora"],
 )
 def test_settings_that_do_not_go_together(folder, changes, said):
     with pytest.raises(ValueError, match=said):
