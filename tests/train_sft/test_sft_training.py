@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -464,31 +465,59 @@ def test_frozen_parameters_keep_their_values(trained, folder, tmp_path):
         freeze_parameters(open_model(str(trained)), FreezeSettings(layers=1))
 
 
-def test_compiled_layers_give_the_same_loss_and_are_saved_under_the_same_names(trained, folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("share", "kinds"), [(False, {"Qwen3DecoderLayer"}), (True, {"Qwen3RMSNorm"})], ids=["layers", "between products"]
+)
+def test_what_is_compiled_gives_the_same_loss_and_names(trained, folder, tmp_path, monkeypatch, share, kinds):
     import torch
+    from transformers.models.qwen3 import modeling_qwen3
+    from trl.kernels import chunked_logprob
 
     from trajsmith.models.transformers_engine import open_model
+    from trajsmith.train_sft.compiled_parts import is_gated
     from trajsmith.train_sft.training import train
 
-    compiled = []
+    assert is_gated(open_model(str(trained)).get_decoder().layers[0].mlp)
+    compiled, plain_compile = [], torch.compile
 
-    def compile_eagerly(module, **options):
+    def compile_eagerly(function, **options):
         """Traces and guards as always; no C++ compiler is needed for what they lead to."""
-        compiled.append((type(module).__name__, options))
-        module._compiled_call_impl = torch.compile(module._call_impl, backend="eager", **options)
+        compiled.append((type(getattr(function, "__self__", function)).__name__, options))
+        return plain_compile(function, backend="eager", **options)
 
-    monkeypatch.setattr(torch.nn.Module, "compile", compile_eagerly)
+    def compile_module(module, **options):
+        module._compiled_call_impl = torch.compile(module._call_impl, **options)
+
+    monkeypatch.setenv("CXX", sys.executable)  # something that is there
+    monkeypatch.setattr(torch, "compile", compile_eagerly)
+    monkeypatch.setattr(torch.nn.Module, "compile", compile_module)
+    functions = {modeling_qwen3: ["apply_rotary_pos_emb"], chunked_logprob: ["_forward_tile", "_backward_tile"]}
+    originals = {(module, name): getattr(module, name) for module, names in functions.items() for name in names}
+    for (module, name), function in originals.items():
+        monkeypatch.setattr(module, name, function)  # put back after the test
     names, losses = [], []
     for name, given in (("plain", False), ("compiled", True)):
         trainer = TRAINER | {"max_steps": 2, "optim": "sgd", "bf16": False}
-        train(
-            config(folder, scratch=None, model=str(trained), out=tmp_path / name, trainer=trainer, compile_layers=given)
-        )
+        changes = {"share_prefix": share, "compile_layers": given, "trainer": trainer}
+        train(config(folder, scratch=None, model=str(trained), out=tmp_path / name, **changes))
         lines = [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
-        losses.append([line["loss"] for line in lines if "loss" in line])
+        losses.append([(line["loss"], line["grad_norm"]) for line in lines if "loss" in line])
         names.append(set(open_model(str(tmp_path / name)).state_dict()))
-    assert [kind for kind, _ in compiled] == ["Qwen3DecoderLayer"] and compiled[0][1] == {"dynamic": True}
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5) and names[0] == names[1]
+    functions_too = {"function"} if share else set()  # the gate, rotary positions, and both tiles of the loss
+    assert {kind for kind, _ in compiled} == kinds | functions_too and compiled[0][1] == {"dynamic": True}
+    assert all((getattr(*place) is not function) == share for place, function in originals.items())
+    assert names[0] == names[1]
+    for plain, other in zip(*losses, strict=True):
+        assert other == pytest.approx(plain, rel=1e-4)
+
+
+def test_compiled_parts_need_a_compiler(folder, monkeypatch):
+    from trajsmith.train_sft.training import check_settings
+
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match=r"no C\+\+ compiler no-such-compiler; install it, or leave"):
+        check_settings(config(folder, compile_layers=True))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Rows that begin alike in one sequence: the loss, gradients and batches of separate rows."""
 
+import random
+
 import pytest
 
 pytestmark = pytest.mark.train
@@ -139,6 +141,20 @@ def test_rows_that_begin_alike_come_into_one_batch():
     for batch in batches:
         assert len({tuple(row.ids[:40]) for row in batch}) == 1
     assert sorted(row.ids for batch in batches for row in batch) == sorted(row.ids for row in rows)
+
+
+def test_batches_of_like_length_are_computed_at_the_same_time():
+    from trajsmith.train_sft.shared_prefix import TreeBatch, order_batches
+
+    batches = [TreeBatch([0] * length, [], []) for length in random.Random(0).sample(range(1000, 3000), 101)]
+    ordered = [len(batch.input_ids) for batch in order_batches(batches, 2, 0)]
+    assert sorted(ordered) == sorted(len(batch.input_ids) for batch in batches)
+    ranks = {length: rank for rank, length in enumerate(sorted(ordered))}
+    steps = [ordered[start : start + 2] for start in range(0, 100, 2)]
+    assert all(abs(ranks[one] - ranks[other]) == 1 for one, other in steps)
+    firsts = [step[0] for step in steps]
+    assert firsts != sorted(firsts) and firsts != sorted(firsts, reverse=True)
+    assert ordered != [len(batch.input_ids) for batch in order_batches(batches, 2, 1)], "the seed draws the order"
 
 
 def test_rows_of_one_system_message_show_the_tools_that_one_of_them_calls():
