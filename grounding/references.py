@@ -26,6 +26,8 @@ _PAST = frozenset(
     {"created", "placed", "opened", "issued", "sent", "booked", "requested", "ordered", "started", "made", "reported"}
 )
 
+_NUMBER_OF = re.compile(r"^\d+ x ")
+
 
 class ReferenceNotResolved(Exception):
     """A reference does not lead to exactly one value in this result."""
@@ -77,7 +79,7 @@ def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple
     values = [get_value(row, field) for row in level.rows]
     own = values[level.index]
     options = []
-    clear = values.count(own) == 1 and words.is_only(level, field)
+    clear = values.count(own) == 1 and not _is_part_of_another(own, values) and words.is_only(level, field)
     if clear and (field in words.timed or _is_only_on_its_day(own, values)):
         options.append((score_field(field, own), Selector(rows=level.path, how="equals", field=field, value=own)))
     comparable = (parse_datetime(own) is not None and set(split_name(field)) & _PAST) or (
@@ -98,6 +100,24 @@ def _list_selectors(level: ListLevel, field: str, words: RowWords) -> list[tuple
                     )
                 )
     return options
+
+
+def _is_part_of_another(own: Any, values: Sequence[Any]) -> bool:
+    """Return whether what people name of an enumeration is in that of another row, too.
+
+    They name both of two things, and the first one of more: "the order for the monitor arm" may be that with a monitor
+    arm and two other things.
+    """
+    if not isinstance(own, str):
+        return False
+    parts = _list_parts(own)
+    named = set(parts if len(parts) < 3 else parts[:1])
+    return any(isinstance(value, str) and value != own and named <= set(_list_parts(value)) for value in values)
+
+
+def _list_parts(enumeration: str) -> list[str]:
+    """Return what a text such as "2 x Desk Lamp, 1 x Kettle" lists, without numbers."""
+    return [_NUMBER_OF.sub("", part) for part in enumeration.split(", ")]
 
 
 def _is_only_on_its_day(own: Any, values: Sequence[Any]) -> bool:

@@ -223,9 +223,10 @@ def _answer_plain(
     noun = measure.noun if measure is not None else ""
     span = f" {measure.span}" if measure is not None and measure.span else ""
     if answer.how in ("labels", "ordered"):
-        names = (
-            join_words(format_value(label) for label in value if label is not None) if isinstance(value, list) else ""
-        )
+        labels = [format_value(label) for label in value if label is not None] if isinstance(value, list) else []
+        names = join_words(labels)
+        if len(labels) == 1:
+            return [f"Only one: {names}."]
         return (
             [f"They are {names}.", f"Here they are: {names}."]
             if answer.how == "labels"
@@ -243,10 +244,9 @@ def _answer_plain(
     of_rows = f"{measure.of if measure is not None else 'of'} {address_user(words.rows)}{span}"
     of_whole = f"of {address_user(f'{words.whole} {predicate}')}." if predicate and value != 1 else ""
     texts = {
-        "count": [
-            f"{statement} {of_whole}" if of_whole else f"There {'is' if value == 1 else 'are'} {statement}.",
-            f"I count {statement}.",
-        ],
+        "count": [f"{statement} {of_whole}"]
+        if of_whole
+        else [f"There {'is' if value == 1 else 'are'} {statement}.", f"I count {statement}."],
         "sum": [f"The combined {noun} {of_rows} is {statement}.", f"Altogether, it comes to {statement}."],
         "mean": [f"The average {noun} {of_rows} is {_show_two_decimals(statement)}."],
         "share": [f"{value:.1f}% {of_whole}" if of_whole else f"That is {value:.1f}% of them."],
