@@ -248,6 +248,29 @@ def test_without_a_phrasebook_names_and_dates_come_before_counts() -> None:
     assert list_fields(RowWords(), counts) == {"standard_left"}
 
 
+@pytest.mark.parametrize(
+    ("others", "picked"),
+    [
+        (["2 x Kettle, 1 x Desk Lamp"], False),
+        (["1 x Desk Lamp Shade, 1 x Kettle"], True),
+        (["1 x Kettle", "3 x Tent"], True),
+    ],
+    ids=["a part", "another thing", "others"],
+)
+def test_an_enumeration_calls_no_row_if_it_is_part_of_another(others: list[str], picked: bool) -> None:
+    rows = [{"departure_id": f"D{place}", "items": items} for place, items in enumerate(["1 x Desk Lamp", *others])]
+    picks = [pick_values(rows, "$[*].departure_id", random.Random(seed)) for seed in range(60)]
+    assert any(value == "D0" for values in picks for value, _ in values) is picked
+
+
+def test_an_enumeration_of_which_only_the_first_is_named_calls_no_row_beside_another_with_it() -> None:
+    words = declare(items=["the one for the {value.split(', ')[0]} and a few other things"])
+    three = "Desk Lamp, Kettle, Tent"
+    assert list_fields(words, [{"departure_id": "D1", "items": three}, {"departure_id": "D2", "items": "Stove"}])
+    pair = [{"departure_id": "D1", "items": three}, {"departure_id": "D2", "items": "Desk Lamp, Stove, Tent"}]
+    assert not list_fields(words, pair)
+
+
 def test_no_superlative_of_money_where_the_phrasebook_knows_the_thing() -> None:
     def list_hows(words: RowWords) -> set[str]:
         rows = [{"departure_id": row["departure_id"], "fare": row["fare"]} for row in CONNECTIONS]
