@@ -77,10 +77,13 @@ $(PRETRAINED)/grpo/config.json: | $(PRETRAINED)/pass-rates/results.json $(PRETRA
 LAUNCH :=
 $(PRETRAINED)/sft/config.json: LAUNCH = $(if $(shell command -v nvidia-smi),,OMP_NUM_THREADS=$$(( ($$(nproc) + 1) / 2 )) $(BIN)/torchrun --standalone --nproc-per-node 2 -m trajsmith)
 # The heap of glibc fills with holes among tensors of many sizes, 25 MB in each step; that of tcmalloc does not.
-TCMALLOC := $(firstword $(wildcard /usr/lib/*/libtcmalloc_minimal.so.4 /usr/lib64/libtcmalloc_minimal.so.4))
+PRELOAD :=
+TCMALLOC := $(firstword $(wildcard $(addsuffix /libtcmalloc_minimal.so.4,/usr/lib/$(shell uname -m)-linux-gnu /usr/lib64 /usr/lib)))
 $(PRETRAINED)/sft/config.json: PRELOAD = $(if $(TCMALLOC),LD_PRELOAD=$(TCMALLOC))
-# With compiled parts it is one and a half times as fast; where there is no compiler, it is done without.
-$(PRETRAINED)/sft/config.json: SETTINGS = $(if $(shell command -v $(or $(CXX),g++)),,--set compile_layers=false)
+# With compiled parts it is one and a half times as fast; where nothing can be compiled, it is done without.
+SETTINGS :=
+CHECK_COMPILER := $(BIN)/python -c 'from trajsmith.train_sft.compiled_parts import check_compiler; check_compiler()'
+$(PRETRAINED)/sft/config.json: SETTINGS = $(if $(shell $(CHECK_COMPILER) 2> /dev/null && echo yes),,--set compile_layers=false)
 $(patsubst %,$(PRETRAINED)/%/config.json,sft dpo grpo): $(PRETRAINED)/%/config.json:
 	$(PRELOAD) $(or $(LAUNCH),$(BIN)/trajsmith) $* configs/pretrained_$*.yaml $(SETTINGS) $(if $(wildcard $(PRETRAINED)/$*/checkpoints/checkpoint-*/trainer_state.json),--resume)
 

@@ -3,6 +3,10 @@
 import os
 import shutil
 import sys
+import sysconfig
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from trajsmith.records import InputError
@@ -12,13 +16,18 @@ def check_compiler() -> None:
     """Refuse early where nothing can be compiled for a processor.
 
     Raises:
-        InputError: There is no C++ compiler where `torch.compile` looks for one.
+        InputError: The C++ compiler that `torch.compile` takes, or the headers of this Python, are missing.
     """
     import torch
 
+    if torch.cuda.is_available():
+        return
     name = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
-    if not torch.cuda.is_available() and shutil.which(name) is None:
+    if shutil.which(name) is None:
         raise InputError(f"compile_layers: there is no C++ compiler {name}; install it, or leave compile_layers out")
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    if not header.exists():
+        raise InputError(f"compile_layers: there is no {header}; install python3-dev, or leave compile_layers out")
 
 
 def compile_layers(model: Any) -> None:
@@ -38,7 +47,6 @@ def compile_between_products(model: Any) -> None:
     get the compiled ones, too.
     """
     import torch
-    from trl.kernels import chunked_logprob
 
     def compute_gate(activation: Any, gate: Any, states: Any) -> Any:
         return activation(gate) * states
@@ -49,13 +57,16 @@ def compile_between_products(model: Any) -> None:
             module.compile(dynamic=True)
         elif is_gated(module):
             module.forward = build_gated_forward(module, compiled_gate)
-    for functions, name in (
-        (vars(sys.modules[type(model).__module__]), "apply_rotary_pos_emb"),
-        (vars(chunked_logprob), "_forward_tile"),
-        (vars(chunked_logprob), "_backward_tile"),
-    ):
-        if name in functions:
-            functions[name] = torch.compile(functions[name], dynamic=True)
+    # All norms are one function to it, whose variants are many: frozen or not, with gradient or not, of any rank.
+    dynamo = torch._dynamo.config
+    dynamo.recompile_limit = max(dynamo.recompile_limit, 64)
+    functions = [(type(model).__module__, "apply_rotary_pos_emb")]
+    if find_spec("trl.kernels.chunked_logprob") is not None:  # TRL before 1.16 lacks it, or the functions in it
+        functions += [("trl.kernels.chunked_logprob", name) for name in ("_forward_tile", "_backward_tile")]
+    for place, name in functions:
+        library = import_module(place)
+        if hasattr(library, name):
+            setattr(library, name, torch.compile(getattr(library, name), dynamic=True))
 
 
 def is_gated(module: Any) -> bool:

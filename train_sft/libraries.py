@@ -88,8 +88,8 @@ def restrict_logits_to_loss_tokens() -> None:
     """Without an accelerator, compute TRL's logits only for the tokens in the loss.
 
     TRL 1.16 leaves out what is masked only where it has Triton, since elsewhere it allows for compilers that want one
-    shape for every batch. On a CPU nothing is compiled, and prompts and results are five sixths of a row: scoring
-    them takes half of a training step of a small model. Losses and gradients stay the same.
+    shape for every batch. What we compile for a CPU takes any size, and prompts and results are five sixths of a row:
+    scoring them takes half of a training step of a small model. Losses and gradients stay the same.
     """
     import torch
     from trl.trainer import utils

@@ -1,6 +1,7 @@
 """Rows that begin alike in one sequence: the loss, gradients and batches of separate rows."""
 
 import random
+from array import array
 
 import pytest
 
@@ -155,6 +156,19 @@ def test_batches_of_like_length_are_computed_at_the_same_time():
     firsts = [step[0] for step in steps]
     assert firsts != sorted(firsts) and firsts != sorted(firsts, reverse=True)
     assert ordered != [len(batch.input_ids) for batch in order_batches(batches, 2, 1)], "the seed draws the order"
+
+
+def test_only_several_processes_keep_the_order_of_batches(monkeypatch):
+    from trajsmith.train_sft.shared_prefix import LabelledRow, build_tree_arguments, build_tree_dataset
+
+    rows = [LabelledRow(array("i", range(length)), array("i", [-100] * length)) for length in range(10, 30)]
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert build_tree_arguments({})["train_sampling_strategy"] == "random"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert build_tree_arguments({})["train_sampling_strategy"] == "sequential"
+    lengths = [len(batch) for batch in build_tree_dataset(rows, 1, 0)["input_ids"]]
+    steps = [sorted(lengths[start : start + 2]) for start in range(0, 20, 2)]
+    assert sorted(steps) == [[length, length + 1] for length in range(10, 30, 2)] != steps
 
 
 def test_rows_of_one_system_message_show_the_tools_that_one_of_them_calls():
