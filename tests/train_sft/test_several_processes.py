@@ -15,14 +15,28 @@ for _needed in ("torch", "transformers", "trl", "peft"):
     pytest.importorskip(_needed, reason=f"{_needed} is missing: pip install -e '.[train]'")
 
 
+IN_ORDER = """
+import sys
+
+from trajsmith.cli.app import main
+from trajsmith.train_sft import shared_prefix
+
+shared_prefix.count_processes = lambda: 2
+sys.exit(main())
+"""
+"""The command with the order of batches that two processes have, whatever their number is."""
+
+
 def train_in(processes, settings, place):
-    """Train in a number of processes, as a user does; return what was printed and the log of the trainer."""
+    """Train in a number of processes; return what was printed and the log of the trainer."""
     place.mkdir()
     path = place / "sft.yaml"
     path.write_text(dump_settings(settings))
+    command = place / "train.py"
+    command.write_text(IN_ORDER)
     launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     done = subprocess.run(
-        [sys.executable, *launch, "-m", "trajsmith", "sft", str(path)],
+        [sys.executable, *launch, str(command), "sft", str(path)],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
