@@ -80,7 +80,7 @@ $(PRETRAINED)/sft/config.json: LAUNCH = $(if $(shell command -v nvidia-smi),,OMP
 PRELOAD :=
 TCMALLOC := $(firstword $(wildcard $(addsuffix /libtcmalloc_minimal.so.4,/usr/lib/$(shell uname -m)-linux-gnu /usr/lib64 /usr/lib)))
 $(PRETRAINED)/sft/config.json: PRELOAD = $(if $(TCMALLOC),LD_PRELOAD=$(TCMALLOC))
-# With compiled parts it computes 1.3 to 1.5 times as many tokens a second; where nothing can be compiled, it is done without.
+# With compiled parts it computes 1.3 to 1.4 times as many tokens a second; where nothing can be compiled, it is done without.
 SETTINGS :=
 CHECK_COMPILER := $(BIN)/python -c 'from trajsmith.train_sft.compiled_parts import check_compiler; check_compiler()'
 $(PRETRAINED)/sft/config.json: SETTINGS = $(if $(shell $(CHECK_COMPILER) 2> /dev/null && echo yes),,--set compile_layers=false)
